@@ -1,0 +1,1 @@
+"""Vnodes, store adapters, coordinators and the router."""

@@ -1,0 +1,1 @@
+"""Values and rules about values; no I/O."""

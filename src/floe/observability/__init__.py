@@ -1,0 +1,1 @@
+"""Clock, metric and log definitions."""

@@ -1,0 +1,1 @@
+"""Settings in, broker out: the only place that chooses adapters."""

@@ -1,0 +1,1 @@
+"""The RemoteStorageManager: object stores by URL."""

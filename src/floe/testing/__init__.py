@@ -1,0 +1,1 @@
+"""Shipped test kit: embedded broker, fakes, simulator."""
