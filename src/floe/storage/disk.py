@@ -38,6 +38,14 @@ class Disk(Protocol):
         """A new file for writing; raises FileExistsError."""
         ...
 
+    def create_unnamed(self) -> File:
+        """A new file without a name, for writing; gone at a crash or a close unless it was published."""
+        ...
+
+    def publish(self, file: File, target: str) -> None:
+        """Name an unnamed file; raises FileExistsError, or FileNotFoundError when the folder is missing."""
+        ...
+
     def open(self, path: str) -> File:
         """An existing file for reading; raises FileNotFoundError."""
         ...
