@@ -81,6 +81,14 @@ class Metadata(Protocol):
         """One view per request, now."""
         ...
 
+    def view_now(self, range_id: RangeId) -> RangeView | None:
+        """The published state of a range without rows, at no I/O; None when this broker does not hold it.
+
+        It never claims more than is durable, but may lag behind another broker's leader: only `find` may
+        say that an offset is out of range.
+        """
+        ...
+
     async def wait(self, positions: Mapping[RangeId, Offset], timeout_ms: int) -> set[RangeId]:
         """Return the ranges that have something past their position, as soon as one has.
 
