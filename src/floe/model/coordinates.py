@@ -1,7 +1,12 @@
-"""Where a span of a range lies: the coordinates row, and what a commit asks for and gets."""
+"""Where a span of a range lies: the coordinates row, and what a commit asks for and gets.
 
-from dataclasses import dataclass
+These are made per batch on the produce path: msgspec makes one in a tenth of a microsecond, a frozen
+dataclass in two, and none of them can be part of a reference cycle.
+"""
+
 from enum import IntFlag
+
+import msgspec
 
 from floe.model.error_codes import ErrorCode
 from floe.model.ids import NO_OFFSET, ObjectId, Offset, RangeId
@@ -19,8 +24,7 @@ class RowFlags(IntFlag):
     OFFSETS_STAMPED = 8  # batches carry their real offsets (compacted objects)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True, gc=False):
     """One coordinates row. `last` is inclusive; rows of a range are contiguous and disjoint.
 
     `object` is None for marker rows only. Level 0 rows are written by commits; work raises levels.
@@ -39,8 +43,7 @@ class Row:
     flags: RowFlags = RowFlags.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class BatchEntry:
+class BatchEntry(msgspec.Struct, frozen=True, gc=False):
     """One batch of an uploaded object, as told to the coordinator of its range."""
 
     range: RangeId
@@ -54,8 +57,7 @@ class BatchEntry:
     flags: RowFlags = RowFlags.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class EntryResult:
+class EntryResult(msgspec.Struct, frozen=True, gc=False):
     """The outcome of one entry.
 
     `error` NONE with `is_duplicate` set means the batch had been committed before, at `base_offset`;
@@ -68,16 +70,14 @@ class EntryResult:
     is_duplicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectCommit:
+class ObjectCommit(msgspec.Struct, frozen=True, gc=False):
     """The part of one object that belongs to one vnode; entries in file order."""
 
     object: ObjectId
     entries: tuple[BatchEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RangeView:
+class RangeView(msgspec.Struct, frozen=True, gc=False):
     """What the coordinator says of a range at one moment; all of it durable.
 
     `last_stable` equals `log_end` while no transaction is open. `rows` continue contiguously from
