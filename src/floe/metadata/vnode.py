@@ -6,72 +6,93 @@ earlier transactions that are not durable yet. When a body returns, its writes j
 body may start; its own caller waits until the writes are durable. Writes that gather while a store commit is
 under way share the next one. Results and publications are released in transaction order, after durability.
 
+The overlay is the list of groups that are not durable, oldest first. A group joins it when its first
+transaction is decided and leaves it when its store commit has returned, so the overlay can neither miss a
+write that the store does not show yet nor keep one that it does.
+
 When a store commit fails, the outcome of everything undurable is unknown or void: the overlay is dropped,
 every caller waiting on it gets `Unavailable`, the listeners forget what they decided, and the vnode refuses
 work until the store gives it a new term.
 
 Invariants:
-- Nothing is answered or published before it is durable.
-- A body that raises leaves no trace.
+- Nothing is answered or published before it is durable. A transaction that only read is answered when
+  everything it may have seen is durable.
+- A body that raises leaves no trace. One that was running while leadership changed has no effect either, and
+  the listeners are told to forget once more when it has ended, before the next one starts.
 - A body never awaits another vnode: two such bodies could wait for each other.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from floe.metadata.store.port import Store, Write
+from floe.metadata.store.port import KEY_BYTES_MAX, Store
 from floe.model.errors import FloeError, Unavailable
 from floe.model.ids import Term, VnodeId
 
 T = TypeVar("T")
 Pair = tuple[bytes, bytes]
+Writes = dict[bytes, bytes | None]
+Action = Callable[[], None]
+
 GROUP_WRITES_MAX = 20_000  # bounds one store commit; what is beyond waits for the next
+GROUPS_MAX = 4  # bounds the overlay; beyond it a transaction waits for room
+
+
+class _Group:
+    """Transactions whose writes share one store commit; closed when that commit begins."""
+
+    __slots__ = ("actions", "is_closed", "waiters", "writes")
+
+    def __init__(self) -> None:
+        self.writes: Writes = {}
+        self.actions: list[Action] = []
+        self.waiters: list[asyncio.Future[None]] = []
+        self.is_closed = False
 
 
 class Transaction:
-    """The reads and writes of one body; reads see the body's own writes."""
+    """The reads and writes of one body; reads see the body's own writes and everything decided before."""
 
-    __slots__ = ("_decided", "_durable", "_vnode", "_writes")
+    __slots__ = ("_decided", "_durable", "_groups", "_vnode", "_writes")
 
-    def __init__(self, vnode: "Vnode") -> None:
+    def __init__(self, vnode: "Vnode", groups: deque[_Group]) -> None:
         self._vnode = vnode
-        self._writes: dict[bytes, bytes | None] = {}
-        self._decided: list[Callable[[], None]] = []
-        self._durable: list[Callable[[], None]] = []
+        self._groups = groups
+        self._writes: Writes = {}
+        self._decided: list[Action] = []
+        self._durable: list[Action] = []
 
     async def get(self, key: bytes) -> bytes | None:
-        for layer in (self._writes, self._vnode.overlay):
-            if key in layer:
-                return layer[key]
+        if key in self._writes:
+            return self._writes[key]
+        for group in reversed(self._groups):
+            if key in group.writes:
+                return group.writes[key]
         return await self._vnode.get_durable(key)
 
     async def scan(self, start: bytes, end: bytes, limit: int) -> list[Pair]:
         """At most `limit` live pairs with start <= key < end, in order."""
         changed = self._changed(start, end)
-        stored = await self._vnode.scan_durable(start, end, limit + len(changed))
+        # At most len(changed) stored pairs are hidden, so a page that much longer cannot run short.
+        page = limit + len(changed)
+        stored = await self._vnode.scan_durable(start, end, page)
         if not changed:
             return stored
         merged = {key: value for key, value in stored if key not in changed}
-        merged.update((key, value) for key, value in changed.items() if value is not None)
-        # A stored page that was full says nothing of keys past its end.
-        is_full = len(stored) == limit + len(changed)
-        last = stored[-1][0] if is_full else None
-        keys = sorted(key for key in merged if last is None or key <= last)
-        return [(key, merged[key]) for key in keys[:limit]]
+        # A page that was full says nothing of keys past its end.
+        last = stored[-1][0] if len(stored) == page else end
+        merged.update((k, v) for k, v in changed.items() if v is not None and k <= last)
+        return [(key, merged[key]) for key in sorted(merged)[:limit]]
 
     async def floor(self, key: bytes, low: bytes) -> Pair | None:
         """The live pair with the greatest key that is <= `key` and >= `low`."""
         changed = self._changed(low, key + b"\0")
-        probe = key
-        while True:
-            stored = await self._vnode.floor_durable(probe, low)
-            if stored is None or stored[0] not in changed:
-                break
-            if stored[0] <= low:
-                stored = None
-                break
+        stored = await self._vnode.floor_durable(key, low)
+        while stored is not None and stored[0] in changed:
             probe = _before(stored[0])
+            stored = await self._vnode.floor_durable(probe, low) if probe >= low else None
         best = max((k for k, v in changed.items() if v is not None), default=None)
         if best is None or (stored is not None and stored[0] > best):
             return stored
@@ -80,39 +101,27 @@ class Transaction:
         return best, value
 
     def put(self, key: bytes, value: bytes) -> None:
+        assert 0 < len(key) <= KEY_BYTES_MAX
         self._writes[key] = value
 
     def delete(self, key: bytes) -> None:
         self._writes[key] = None
 
-    def when_decided(self, action: Callable[[], None]) -> None:
+    def when_decided(self, action: Action) -> None:
         """Run `action` as soon as the body has returned: for caches of decided state."""
         self._decided.append(action)
 
-    def when_durable(self, action: Callable[[], None]) -> None:
+    def when_durable(self, action: Action) -> None:
         """Run `action` once the writes are durable, in transaction order: for publication."""
         self._durable.append(action)
 
-    def _changed(self, start: bytes, end: bytes) -> dict[bytes, bytes | None]:
-        changed = {k: v for k, v in self._vnode.overlay.items() if start <= k < end}
+    def _changed(self, start: bytes, end: bytes) -> Writes:
+        """What the store does not show yet of these keys; costs in proportion to the overlay."""
+        changed: Writes = {}
+        for group in self._groups:
+            changed.update((k, v) for k, v in group.writes.items() if start <= k < end)
         changed.update((k, v) for k, v in self._writes.items() if start <= k < end)
         return changed
-
-    def _close(self) -> tuple[dict[bytes, bytes | None], list[Callable[[], None]]]:
-        for action in self._decided:
-            action()
-        return self._writes, self._durable
-
-
-class _Group:
-    """Transactions whose writes share one store commit."""
-
-    __slots__ = ("actions", "waiters", "writes")
-
-    def __init__(self) -> None:
-        self.writes: dict[bytes, bytes | None] = {}
-        self.actions: list[Callable[[], None]] = []
-        self.waiters: list[asyncio.Future[None]] = []
 
 
 class Vnode:
@@ -120,28 +129,26 @@ class Vnode:
 
     def __init__(self, store: Store, vnode_id: VnodeId) -> None:
         self.id = vnode_id
-        self.overlay: dict[bytes, bytes | None] = {}
         self._store = store
         self._term: Term | None = None
         self._turn = asyncio.Lock()
-        self._groups: list[_Group] = []
+        self._groups: deque[_Group] = deque()
         self._flusher: asyncio.Task[None] | None = None
-        self._is_committing = False
-        self._reset_listeners: list[Callable[[], None]] = []
+        self._reset_listeners: list[Action] = []
 
     @property
     def term(self) -> Term | None:
         """The term this broker leads with, or None."""
         return self._term
 
-    def on_reset(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever decided but undurable state must be forgotten."""
+    def on_reset(self, listener: Action) -> None:
+        """Call `listener` whenever decided but undurable state must be forgotten; it may be called twice."""
         self._reset_listeners.append(listener)
 
     def led(self, term: Term | None) -> None:
         """Take or lose leadership; either way nothing decided before counts any more."""
-        self._drop(Unavailable(f"leadership changed. vnode={self.id}"))
         self._term = term
+        self._drop(f"leadership changed. vnode={self.id}")
 
     async def run(self, body: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run one transaction and return its result when it is durable.
@@ -150,11 +157,22 @@ class Vnode:
         an idempotent caller settles by asking again.
         """
         async with self._turn:
+            while len(self._groups) >= GROUPS_MAX:
+                await self._joined(self._groups[0])
             term = self._leading_term()
-            transaction = Transaction(self)
-            result = await body(transaction)
+            transaction = Transaction(self, self._groups)
+            try:
+                result = await body(transaction)
+            except BaseException as error:
+                if term == self._term:
+                    raise
+                deposed = self._deposed()
+                if not isinstance(error, Exception):
+                    raise
+                # Whatever it says, it was decided over an overlay that vanished under it.
+                raise deposed from error
             if term != self._term:
-                raise Unavailable(f"leadership changed. vnode={self.id}")
+                raise self._deposed()
             durable = self._accept(transaction)
         if durable is not None:
             await durable
@@ -170,8 +188,8 @@ class Vnode:
         return await self._store.floor(self.id, self._leading_term(), key, low)
 
     async def close(self) -> None:
-        """Wait for what is under way; nothing may be run afterwards."""
-        if self._flusher is not None:
+        """Wait for what is decided to become durable; whatever comes later is refused."""
+        while self._flusher is not None:
             await asyncio.wait([self._flusher])
         self.led(None)
 
@@ -180,73 +198,106 @@ class Vnode:
             raise Unavailable(f"this broker does not lead the vnode. vnode={self.id}")
         return self._term
 
+    def _deposed(self) -> Unavailable:
+        """The end of a body during which leadership changed: what it cached meanwhile must go, too."""
+        self._forget()
+        return Unavailable(f"leadership changed. vnode={self.id}")
+
     def _accept(self, transaction: Transaction) -> asyncio.Future[None] | None:
-        writes, actions = transaction._close()
-        if not writes and not actions and not self._groups:
+        """Add a decided transaction to the overlay; returns what its caller waits for, if anything."""
+        try:
+            for action in transaction._decided:
+                action()
+        except BaseException:
+            self._forget()
+            raise
+        writes, actions = transaction._writes, transaction._durable
+        if not self._groups and not writes:
+            _run_all(actions)
             return None
-        group = self._open_group()
+        group = self._open_group() if writes else self._groups[-1]
         group.writes.update(writes)
-        self.overlay.update(writes)
         group.actions.extend(actions)
-        durable = asyncio.get_running_loop().create_future()
-        group.waiters.append(durable)
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
-        return durable
+        return self._joined(group)
 
     def _open_group(self) -> _Group:
-        """The group that still gathers: never the first one while its commit is under way."""
-        under_way = 1 if self._flusher is not None and self._is_committing else 0
-        if len(self._groups) <= under_way or len(self._groups[-1].writes) >= GROUP_WRITES_MAX:
-            self._groups.append(_Group())
-        return self._groups[-1]
+        """The group that still gathers."""
+        groups = self._groups
+        if not groups or groups[-1].is_closed or len(groups[-1].writes) >= GROUP_WRITES_MAX:
+            groups.append(_Group())
+        return groups[-1]
+
+    def _joined(self, group: _Group) -> asyncio.Future[None]:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        group.waiters.append(waiter)
+        return waiter
 
     async def _flush(self) -> None:
+        """Commit group after group until none is left."""
         try:
             while self._groups:
                 group, term = self._groups[0], self._leading_term()
-                self._is_committing = True
-                writes: Sequence[Write] = list(group.writes.items())
-                if writes:
-                    await self._store.commit(self.id, term, writes)
-                if term != self._term:
-                    return
-                self._is_committing = False
-                self._groups.pop(0)
-                self._publish(group)
-        except FloeError as error:
-            self._term = None
-            self._drop(Unavailable(f"commit failed: {error}. vnode={self.id}"))
+                group.is_closed = True
+                failure = await self._commit(group, term)
+                if not self._groups or self._groups[0] is not group:
+                    continue  # Dropped while under way: its outcome interests nobody.
+                if failure is None:
+                    self._groups.popleft()
+                    _publish(group)
+                else:
+                    self._term = None
+                    self._drop(f"commit failed: {failure}. vnode={self.id}")
         finally:
-            self._is_committing = False
             self._flusher = None
-            if self._groups:
-                self._flusher = asyncio.get_running_loop().create_task(self._flush())
 
-    def _publish(self, group: _Group) -> None:
-        for key in group.writes:
-            # A later transaction may have changed the key again; its write stays in the overlay.
-            if not any(key in later.writes for later in self._groups):
-                del self.overlay[key]
-        for action in group.actions:
-            action()
-        for waiter in group.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+    async def _commit(self, group: _Group, term: Term) -> Exception | None:
+        """Commit one group; a task boundary, so that a store's bug cannot leave callers waiting for ever."""
+        try:
+            await self._store.commit(self.id, term, list(group.writes.items()))
+        except FloeError as error:
+            return error
+        except Exception as error:  # noqa: BLE001
+            _report("a store raised an unexpected error", error)
+            return error
+        return None
 
-    def _drop(self, error: FloeError) -> None:
-        groups, self._groups = self._groups, []
-        self.overlay.clear()
-        for listener in self._reset_listeners:
-            listener()
-        for group in groups:
+    def _drop(self, reason: str) -> None:
+        dropped = list(self._groups)
+        self._groups.clear()
+        self._forget()
+        for group in dropped:
             for waiter in group.waiters:
                 if not waiter.done():
-                    waiter.set_exception(error)
+                    waiter.set_exception(Unavailable(reason))
+
+    def _forget(self) -> None:
+        _run_all(self._reset_listeners)
+
+
+def _publish(group: _Group) -> None:
+    _run_all(group.actions)
+    for waiter in group.waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+def _run_all(actions: Iterable[Action]) -> None:
+    """Run each; one that fails is a bug and is reported, but must not keep the others from running."""
+    for action in actions:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001
+            _report("a publication or reset failed", error)
+
+
+def _report(message: str, error: Exception) -> None:
+    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
 
 def _before(key: bytes) -> bytes:
-    """A key just below `key`, for stepping down past a changed one; keys are shorter than 64 bytes."""
+    """A string that no key fits between and `key`: for stepping down past a changed one."""
     if key[-1] == 0:
         return key[:-1]
-    return key[:-1] + bytes((key[-1] - 1,)) + b"\xff" * 64
+    return key[:-1] + bytes((key[-1] - 1,)) + b"\xff" * KEY_BYTES_MAX

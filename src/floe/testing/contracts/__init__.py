@@ -1,0 +1,1 @@
+"""One suite per port, run by the tests of every adapter."""
