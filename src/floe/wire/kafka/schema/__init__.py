@@ -1,0 +1,1 @@
+"""The message tables: one class per struct of the protocol, in files by group of APIs."""
