@@ -18,7 +18,7 @@ the broker must be restarted. Terms come from a counter that is raised durably a
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import suppress
 
 from floe.metadata.store.leadership import LeadershipFeed
@@ -27,6 +27,7 @@ from floe.model.error_codes import ErrorCode
 from floe.model.errors import Corrupt, Fenced, Rejected, Unavailable
 from floe.model.ids import Term, VnodeId
 from floe.storage.kv.port import KeyValue
+from floe.storage.quick_thread import QuickThread
 
 VNODE_COUNT = 16
 VNODES_MAX = 0xFFFF
@@ -63,7 +64,7 @@ class LocalStore:
         assert 0 < vnode_count < VNODES_MAX
         self._kv = kv
         self._prefixes = [vnode.to_bytes(_PREFIX_BYTES, "big") for vnode in range(vnode_count)]
-        self._own_executor = None if executor else ThreadPoolExecutor(1, thread_name_prefix="floe-sync")
+        self._own_executor = None if executor else QuickThread("floe-metadata-sync")
         self._executor = executor or self._own_executor
         self._gathering: _Group | None = None
         self._syncing: _Group | None = None
