@@ -1,0 +1,1 @@
+"""The logic at a vnode's leader, one concern per module; all state is in the vnode's store."""
