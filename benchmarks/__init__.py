@@ -1,0 +1,1 @@
+"""Benchmarks: load from C, figures side by side in one run, results as JSON."""
