@@ -205,14 +205,15 @@ def _entries(table: memoryview, body_end: int, point_count: int) -> tuple[SpanEn
 def _check_shape(entry: SpanEntry) -> None:
     """A marker has no bytes and no points; a stamped span has offsets and points; level 0 has neither."""
     points = entry.point_end - entry.point_start
+    is_stamped = RowFlags.OFFSETS_STAMPED in entry.flags
     if entry.is_marker:
         fits = (
             entry.size == entry.batch_count == entry.record_count == points == 0 and entry.first == entry.last
         )
     elif entry.level < POINTS_LEVEL_MIN:
-        fits = points == 0 and entry.first == entry.last == -1
+        fits = points == 0 and entry.first == entry.last == -1 and not is_stamped
     else:
-        fits = 0 < points <= entry.batch_count and 0 <= entry.first <= entry.last
+        fits = 0 < points <= entry.batch_count and 0 <= entry.first <= entry.last and is_stamped
     if not fits:
         raise Corrupt(f"entry of range {entry.range} at position {entry.position} contradicts itself")
 
