@@ -2,7 +2,9 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+from floe.observability.kafka_counters import SECONDS, KafkaCollector, KafkaCounters
+
+_SECONDS = SECONDS
 _BYTES = (1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 23, 1 << 24, 1 << 26)
 
 
@@ -17,22 +19,8 @@ class Metrics:
         self._metadata()
 
     def _kafka(self) -> None:
-        r = self.registry
-        self.connections = Gauge("floe_kafka_connections", "Open Kafka connections", registry=r)
-        self.requests = Counter("floe_kafka_requests_total", "Requests", ["api"], registry=r)
-        self.request_seconds = Histogram(
-            "floe_kafka_request_seconds", "Time to answer", ["api"], buckets=_SECONDS, registry=r
-        )
-        self.request_errors = Counter(
-            "floe_kafka_request_errors_total",
-            "Requests refused or closed for a protocol reason",
-            ["reason"],
-            registry=r,
-        )
-        self.bytes_in = Counter("floe_kafka_received_bytes_total", "Bytes received", registry=r)
-        self.bytes_out = Counter("floe_kafka_sent_bytes_total", "Bytes sent", registry=r)
-        self.records_in = Counter("floe_kafka_produced_records_total", "Records committed", registry=r)
-        self.request_memory = Gauge("floe_kafka_request_memory_bytes", "Bytes of requests held", registry=r)
+        self.kafka = KafkaCounters()
+        self.registry.register(KafkaCollector(self.kafka))
 
     def _objects(self) -> None:
         r = self.registry

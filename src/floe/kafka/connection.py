@@ -1,0 +1,284 @@
+"""One Kafka connection: requests in, answers out in the order of the requests.
+
+Theory of operation. Requests under way stand in a line. Produce starts on arrival; everything else starts
+when it is first in line (`Order` says why). An answer that is ready leaves as soon as all before it have
+left. A request's bytes are given back to the broker's budget when its work is done, even if its answer
+still waits.
+
+Invariants:
+- One answer per request, in order, except for Produce with acks=0.
+- The line is bounded by count and bytes; while it is full, or the peer does not read its answers, nothing
+  is read.
+- A request that cannot be understood ends its own connection and nothing else.
+"""
+
+import asyncio
+from collections import deque
+
+from typing_extensions import override
+
+from floe.kafka.call import NO_ANSWER, Call, Order, Pieces, Route
+from floe.kafka.door import Door
+from floe.kafka.receiver import Receiver
+from floe.model.errors import FloeError, Rejected
+from floe.observability.logs import get_log
+from floe.wire.kafka.apis import ApiKey
+from floe.wire.kafka.framing import LENGTH_SIZE, read_header
+
+_log = get_log("kafka")
+_JOIN_BYTES_MAX = 4096  # one short write costs less than a gathered one
+
+
+class Connection(Receiver):
+    """The protocol object of one client."""
+
+    def __init__(self, door: Door, scratch: memoryview) -> None:
+        super().__init__(scratch=scratch, budget=door.budget, frame_bytes_max=door.settings.request_bytes_max)
+        self._door = door
+        self._line: deque[Call] = deque()
+        self._line_bytes = 0
+        self._blockers = 0  # ALONE requests in line that have no answer yet
+        self._is_choked = False  # the peer does not read its answers
+        self._unread = 0  # bytes counted in the door's unread answers
+        self._is_draining = False
+        self._resume_at = door.settings.connection_requests_max // 2
+        self.client_id: str | None = None
+        self.peer = "?"
+        self.swept_bytes = -1  # for the listener's sweep
+        self.silent_sweeps = 0
+
+    # Room and flow.
+
+    @override
+    def has_room(self) -> bool:
+        settings = self._door.settings
+        return (
+            len(self._line) < settings.connection_requests_max
+            and self._line_bytes < settings.connection_bytes_max
+            and not self._is_choked
+            and not self._is_draining
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return not self._line
+
+    @property
+    def is_choked(self) -> bool:
+        return self._is_choked
+
+    @override
+    def pause_writing(self) -> None:
+        self._is_choked = True
+        self._unread = self.transport.get_write_buffer_size()
+        self._door.unread_bytes += self._unread
+        self._match_flow()
+
+    @override
+    def resume_writing(self) -> None:
+        self._is_choked = False
+        self._door.unread_bytes -= self._unread
+        self._unread = 0
+        self._advance()
+        self.read_on()
+
+    # Life.
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        name = transport.get_extra_info("peername")
+        self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "?"
+        if not self._door.admit(self):
+            self.refuse("too many connections", limit=self._door.settings.connections_max)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.stop_receiving()
+        self._door.unread_bytes -= self._unread
+        self._unread = 0
+        self._door.forget(self)
+        for call in tuple(self._line):
+            if call.task is not None:
+                call.task.cancel()
+            if not call.is_started:
+                self._settle(call, NO_ANSWER)
+        self._line.clear()
+
+    @override
+    def eof_received(self) -> None:
+        return None
+
+    def drain(self) -> None:
+        """Take no more requests; end when what has started is answered. Long polls are not waited for."""
+        self._is_draining = True
+        self._match_flow()
+        self._end_if_drained()
+
+    @override
+    def refuse(self, reason: str, **facts: object) -> None:
+        if self.is_over:
+            return
+        self._door.counters.error(reason)
+        if self._door.sparing.admits(self._door.clock.monotonic()):
+            _log.warning(
+                "connection refused", reason=reason, peer=self.peer, client_id=self.client_id, **facts
+            )
+        self.end()
+
+    def end(self) -> None:
+        """Close after what was written has been sent; nothing more is taken or answered."""
+        self.stop_receiving()
+        self.transport.close()
+
+    # Requests.
+
+    @override
+    def frame_received(self, frame: memoryview, size: int) -> None:
+        door = self._door
+        door.counters.bytes_in += size + LENGTH_SIZE
+        self._line_bytes += size
+        try:
+            head, position = read_header(frame)
+        except Rejected as error:
+            self._drop(size, "malformed header", error=str(error))
+            return
+        version = head.api_version
+        self.client_id = head.client_id
+        route = door.routes.get(head.api_key)
+        if route is None or not _serves(route, version):
+            self._drop(size, "unsupported request", api_key=head.api_key, version=version)
+            return
+        call = Call(self, route, version, head.correlation_id, frame[position:], size, door.clock.monotonic())
+        line = self._line
+        line.append(call)
+        order = route.order
+        if order is Order.AT_ONCE:
+            if not self._blockers:
+                self._begin(call)
+        elif order is Order.ALONE:
+            self._blockers += 1
+        if line[0] is call:
+            self._advance()
+
+    def _drop(self, size: int, reason: str, **facts: object) -> None:
+        """A frame that cannot become a call."""
+        self._line_bytes -= size
+        self._budget.give_back(size)
+        self.refuse(reason, **facts)
+
+    def _begin(self, call: Call) -> None:
+        call.is_started = True
+        try:
+            outcome = call.route.handler(self._door, call)
+        except FloeError as error:
+            self.failed(call, "malformed request", error=str(error))
+        except Exception:  # noqa: BLE001 - a request is the boundary: one bad one must not end the listener
+            self._crashed(call)
+        else:
+            if outcome is None:
+                return
+            if isinstance(outcome, list):
+                self._settle(call, outcome)
+                return
+            call.task = self._door.loop.create_task(outcome)
+            call.task.add_done_callback(lambda task: self._task_done(call, task))
+
+    def _task_done(self, call: Call, task: asyncio.Task[Pieces]) -> None:
+        call.task = None
+        if task.cancelled():
+            self.finished(call, NO_ANSWER)
+            return
+        error = task.exception()
+        if error is None:
+            self.finished(call, task.result())
+        elif isinstance(error, FloeError):
+            self.failed(call, "request failed", error=str(error))
+        else:
+            _log.error("handler failed", api=call.route.spec.name, peer=self.peer, exc_info=error)
+            self.failed(call, "handler failed")
+
+    def _crashed(self, call: Call) -> None:
+        _log.exception("handler failed", api=call.route.spec.name, version=call.version, peer=self.peer)
+        self.failed(call, "handler failed")
+
+    def failed(self, call: Call, reason: str, **facts: object) -> None:
+        """End the connection: Kafka has no answer for this request."""
+        self._settle(call, NO_ANSWER)
+        self.refuse(reason, api=call.route.spec.name, version=call.version, **facts)
+
+    # Answers.
+
+    def finished(self, call: Call, pieces: Pieces) -> None:
+        """The work of a call is done."""
+        self._settle(call, pieces)
+        line = self._line
+        if line and line[0] is call:
+            self._advance()
+        if self.is_paused and len(line) <= self._resume_at:
+            self.read_on()
+
+    def _settle(self, call: Call, pieces: Pieces) -> None:
+        assert call.answer is None
+        call.answer = pieces
+        call.body = _EMPTY
+        self._line_bytes -= call.size
+        self._budget.give_back(call.size)
+        route = call.route
+        route.latency.add(self._door.clock.monotonic() - call.arrived)
+        if route.order is Order.ALONE:
+            self._blockers -= 1
+
+    def _advance(self) -> None:
+        """Send what is ready at the front, and start what has come to stand there."""
+        line = self._line
+        while line and not self.is_over:
+            call = line[0]
+            if call.answer is None:
+                if call.is_started or self._is_choked:
+                    break
+                self._begin(call)
+                if call.answer is None:
+                    break
+            line.popleft()
+            if call.answer is not NO_ANSWER:
+                self._send(call.answer)
+            if call.route.order is Order.ALONE:
+                self._begin_released()
+        if self._is_draining:
+            self._end_if_drained()
+
+    def _begin_released(self) -> None:
+        """Start the AT_ONCE requests that only waited for an ALONE one."""
+        for call in tuple(self._line):
+            if call.route.order is Order.ALONE:
+                return
+            if call.route.order is Order.AT_ONCE and not call.is_started:
+                self._begin(call)
+
+    def _send(self, pieces: Pieces) -> None:
+        size = sum(map(len, pieces))
+        self._door.counters.bytes_out += size
+        if len(pieces) == 1:
+            self.transport.write(pieces[0])
+        elif size <= _JOIN_BYTES_MAX:
+            self.transport.write(b"".join(pieces))
+        else:
+            self.transport.writelines(pieces)
+
+    def _end_if_drained(self) -> None:
+        if self.is_over:
+            return
+        if any(call.is_started and call.route.order is not Order.IN_TURN for call in self._line):
+            return
+        self.end()
+
+
+_EMPTY = memoryview(b"")
+
+
+def _serves(route: Route, version: int) -> bool:
+    """ApiVersions answers versions that it does not know, so that a newer client can choose again."""
+    return route.spec.knows(version) or (route.spec.key == ApiKey.API_VERSIONS and version >= 0)

@@ -1,0 +1,79 @@
+"""One limit for the bytes of all requests that a broker holds, from every connection.
+
+A request's bytes count from before they are received until its work is done. A connection that finds no
+room stops reading and waits here; room is given in order of arrival, so a large request is not starved by
+small ones.
+
+Invariants:
+- Whoever waits is woken: by room, or by nobody holding anything (a request larger than the limit passes
+  alone).
+- `held` never counts a byte twice, and is 0 when nothing is under way.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+
+class MemoryBudget:
+    """Bytes held against one limit; not thread-safe, belongs to one event loop."""
+
+    __slots__ = ("_is_waking", "_waiters", "held", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+        self._waiters: dict[Callable[[], None], int] = {}
+        self._is_waking = False
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether a connection should stop reading: no room, or others wait for it already."""
+        return self.held > self.limit or bool(self._waiters)
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiters)
+
+    def take(self, size: int) -> None:
+        """Count bytes that are in memory already; may pass the limit by what one receive brings."""
+        self.held += size
+
+    def try_take(self, size: int) -> bool:
+        """Count bytes that are about to be received, if there is room and nobody waits before."""
+        if self._waiters or not self._has_room(size):
+            return False
+        self.held += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        self.held -= size
+        assert self.held >= 0
+        if self._waiters and not self._is_waking:
+            # Woken connections run handlers; a later turn of the loop keeps them out of the caller's stack.
+            self._is_waking = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def wait(self, size: int, granted: Callable[[], None]) -> None:
+        """Call `granted` once `size` bytes have room; they are counted before the call."""
+        assert granted not in self._waiters
+        self._waiters[granted] = size
+
+    def leave(self, granted: Callable[[], None]) -> None:
+        """Wait no longer; harmless for one that does not wait."""
+        if self._waiters.pop(granted, None) is not None and self._waiters and not self._is_waking:
+            self._is_waking = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def _has_room(self, size: int) -> bool:
+        return self.held + size <= self.limit or self.held == 0
+
+    def _wake(self) -> None:
+        self._is_waking = False
+        while self._waiters:
+            granted = next(iter(self._waiters))
+            size = self._waiters[granted]
+            if not self._has_room(size):
+                return
+            del self._waiters[granted]
+            self.held += size
+            granted()
