@@ -244,7 +244,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Future[T]:
         """Run `func` inline, in the middle of the time that its simulated thread is busy with it."""
         process = PROCESS.get()
-        count: int = getattr(executor, "_max_workers", DEFAULT_EXECUTOR_THREADS)
+        count: int = DEFAULT_EXECUTOR_THREADS if executor is None else getattr(executor, "_max_workers", 1)
         threads = self._threads.setdefault((process, executor), _Threads(count))
         before, after = self._executor_time(self._rng)
         start = threads.book(self._now, before + after)

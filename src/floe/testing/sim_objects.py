@@ -1,7 +1,7 @@
 """A simulated object store: a server that outlives every broker, and one client port per incarnation.
 
-A request travels, takes effect at the server, and the answer travels back. Either way may be slow; the request
-may be lost, or the answer (an ambiguous PUT), or the request may arrive after its sender has given up or died.
+A request travels, takes effect at the server, and the answer travels back. Either way may be slow; the
+request may be lost, or the answer (an ambiguous PUT), or the request comes after its sender gave up or died.
 Bodies are gathered when the request arrives, so a body that changes under way is found out.
 """
 
