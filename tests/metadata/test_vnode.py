@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floe.metadata import vnode as vnode_module
+from floe.metadata.store.local import LocalStore
 from floe.metadata.store.memory import CommitFault, MemoryStore
 from floe.metadata.vnode import Vnode
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Rejected, Unavailable
 from floe.model.ids import Term, VnodeId
+from floe.storage.kv.memory import MemoryKeyValue
 
 V0 = VnodeId(0)
 HIGH = b"\xff" * 4
@@ -88,10 +90,108 @@ async def test_transaction_sees_what_is_decided_and_is_answered_when_it_is_durab
         reader = asyncio.create_task(get(vnode, b"list"))
         await settled()
         assert not any(call.done() for call in [*calls, reader])
-        assert await vnode.get_durable(b"list") is None
         store.gate.set()
         assert await asyncio.gather(*calls) == [0, 1, 2, 3, 4]
         assert await reader == b"xxxxx"
+
+
+async def test_durable_read_waits_only_for_a_commit_under_way_that_its_answer_depends_on():
+    store = GatedStore()
+    async with leading(store) as vnode:
+        for key in (b"b", b"d", b"x", b"y"):
+            await put(vnode, key, b"old")
+        store.gate.clear()
+
+        async def body(tx):
+            tx.put(b"b", b"new")
+            tx.put(b"c", b"new")
+            tx.delete(b"d")
+
+        commit = asyncio.create_task(vnode.run(body))
+        await settled()
+        gathering = asyncio.create_task(put(vnode, b"x", b"new"))
+        await settled()
+        assert await vnode.get_durable(b"x") == b"old"
+        assert await vnode.get_durable(b"a") is None
+        assert await vnode.scan_durable(b"e", b"z", 5) == [(b"x", b"old"), (b"y", b"old")]
+        assert await vnode.scan_durable(b"x", b"z", 1) == [(b"x", b"old")]
+        assert await vnode.scan_durable(b"a", b"b", 1) == []
+        assert await vnode.floor_durable(b"z", b"a") == (b"y", b"old")
+        waiting = [
+            asyncio.create_task(call)
+            for call in (
+                vnode.get_durable(b"b"),
+                vnode.get_durable(b"d"),
+                vnode.scan_durable(b"a", b"z", 3),
+                vnode.floor_durable(b"d", b"a"),
+            )
+        ]
+        await settled()
+        assert not any(task.done() for task in [commit, gathering, *waiting])
+        store.gate.set()
+        assert await asyncio.gather(*waiting) == [
+            b"new",
+            None,
+            [(b"b", b"new"), (b"c", b"new"), (b"x", b"new")],
+            (b"c", b"new"),
+        ]
+        await asyncio.gather(commit, gathering)
+
+
+async def test_durable_read_that_ends_under_another_term_is_void():
+    store = GatedStore()
+    async with leading(store) as vnode:
+        entered, leave = asyncio.Event(), asyncio.Event()
+
+        async def slow_get(vnode, term, key):
+            entered.set()
+            await leave.wait()
+
+        store.get = slow_get
+        call = asyncio.create_task(vnode.get_durable(b"a"))
+        await entered.wait()
+        store.depose(V0)
+        await settled()
+        leave.set()
+        with pytest.raises(Unavailable):
+            await call
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_nothing_that_anybody_read_is_lost_in_a_crash(seed):
+    """Readers look at a hot counter and its rows on a map that shows writes before they are synced."""
+    rng = random.Random(seed)
+    kv = MemoryKeyValue()
+    store = LocalStore(kv, 1)
+    seen = [0]
+    async with leading(store) as vnode:
+
+        async def write():
+            for number in range(1, 1000):
+                value = b"%04d" % number
+
+                async def body(tx, value=value):
+                    tx.put(b"n", value)
+                    tx.put(b"row" + value, value)
+
+                await vnode.run(body)
+
+        async def read():
+            while True:
+                one = int(await vnode.get_durable(b"n") or 0)
+                rows = await vnode.scan_durable(b"row", b"rox", 2000)
+                last = await vnode.floor_durable(b"row9999", b"row")
+                seen.append(max(one, len(rows), int(last[1]) if last else 0))
+                await asyncio.sleep(rng.random() * 0.0005)
+
+        tasks = [asyncio.create_task(work()) for work in (write, write, read, read)]
+        await asyncio.sleep(rng.uniform(0.005, 0.02))
+        survivor = kv.crash(keep=0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    rows = survivor.scan(b"\x00\x00row", b"\x00\x00rox", 2000)
+    assert len(rows) >= max(seen)
 
 
 async def test_writes_that_gather_during_a_commit_share_the_next():

@@ -10,6 +10,11 @@ The overlay is the list of groups that are not durable, oldest first. A group jo
 transaction is decided and leaves it when its store commit has returned, so the overlay can neither miss a
 write that the store does not show yet nor keep one that it does.
 
+Reads outside transactions (`get_durable`, `scan_durable`, `floor_durable`) go straight to the store and tell
+only what has been published. The store may show a commit under way; since this vnode is the only writer, that
+is the oldest group. A read whose answer depends on a key of that group is done again as a transaction, which
+is answered when the group is durable and published. All other reads wait for nothing.
+
 When a store commit fails, the outcome of everything undurable is unknown or void: the overlay is dropped,
 every caller waiting on it gets `Unavailable`, the listeners forget what they decided, and the vnode refuses
 work until the store gives it a new term.
@@ -23,6 +28,7 @@ Invariants:
 """
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
@@ -43,13 +49,21 @@ GROUPS_MAX = 4  # bounds the overlay; beyond it a transaction waits for room
 class _Group:
     """Transactions whose writes share one store commit; closed when that commit begins."""
 
-    __slots__ = ("actions", "is_closed", "waiters", "writes")
+    __slots__ = ("_sorted", "actions", "is_closed", "waiters", "writes")
 
     def __init__(self) -> None:
         self.writes: Writes = {}
         self.actions: list[Action] = []
         self.waiters: list[asyncio.Future[None]] = []
         self.is_closed = False
+        self._sorted: list[bytes] | None = None
+
+    def touches(self, low: bytes, high: bytes) -> bool:
+        """Whether a closed group writes a key with low <= key < high."""
+        if self._sorted is None:
+            self._sorted = sorted(self.writes)
+        index = bisect_left(self._sorted, low)
+        return index < len(self._sorted) and self._sorted[index] < high
 
 
 class Transaction:
@@ -70,14 +84,14 @@ class Transaction:
         for group in reversed(self._groups):
             if key in group.writes:
                 return group.writes[key]
-        return await self._vnode.get_durable(key)
+        return await self._vnode._get(key)
 
     async def scan(self, start: bytes, end: bytes, limit: int) -> list[Pair]:
         """At most `limit` live pairs with start <= key < end, in order."""
         changed = self._changed(start, end)
         # At most len(changed) stored pairs are hidden, so a page that much longer cannot run short.
         page = limit + len(changed)
-        stored = await self._vnode.scan_durable(start, end, page)
+        stored = await self._vnode._scan(start, end, page)
         if not changed:
             return stored
         merged = {key: value for key, value in stored if key not in changed}
@@ -89,10 +103,10 @@ class Transaction:
     async def floor(self, key: bytes, low: bytes) -> Pair | None:
         """The live pair with the greatest key that is <= `key` and >= `low`."""
         changed = self._changed(low, key + b"\0")
-        stored = await self._vnode.floor_durable(key, low)
+        stored = await self._vnode._floor(key, low)
         while stored is not None and stored[0] in changed:
             probe = _before(stored[0])
-            stored = await self._vnode.floor_durable(probe, low) if probe >= low else None
+            stored = await self._vnode._floor(probe, low) if probe >= low else None
         best = max((k for k, v in changed.items() if v is not None), default=None)
         if best is None or (stored is not None and stored[0] > best):
             return stored
@@ -179,19 +193,54 @@ class Vnode:
         return result
 
     async def get_durable(self, key: bytes) -> bytes | None:
-        return await self._store.get(self.id, self._leading_term(), key)
+        """For use outside transactions only, as the two below."""
+        term = self._leading_term()
+        value = await self._get(key)
+        if self._is_telling_too_much(term, key, key + b"\0"):
+            return await self.run(lambda tx: tx.get(key))
+        return value
 
     async def scan_durable(self, start: bytes, end: bytes, limit: int) -> list[Pair]:
-        return await self._store.scan(self.id, self._leading_term(), start, end, limit)
+        term = self._leading_term()
+        pairs = await self._scan(start, end, limit)
+        # Keys past the end of a full page have no part in the answer.
+        reach = pairs[-1][0] + b"\0" if pairs and len(pairs) == limit else end
+        if self._is_telling_too_much(term, start, reach):
+            return await self.run(lambda tx: tx.scan(start, end, limit))
+        return pairs
 
     async def floor_durable(self, key: bytes, low: bytes) -> Pair | None:
-        return await self._store.floor(self.id, self._leading_term(), key, low)
+        term = self._leading_term()
+        pair = await self._floor(key, low)
+        # Keys below the one found have no part in the answer.
+        if self._is_telling_too_much(term, pair[0] if pair else low, key + b"\0"):
+            return await self.run(lambda tx: tx.floor(key, low))
+        return pair
 
     async def close(self) -> None:
         """Wait for what is decided to become durable; whatever comes later is refused."""
         while self._flusher is not None:
             await asyncio.wait([self._flusher])
         self.led(None)
+
+    async def _get(self, key: bytes) -> bytes | None:
+        return await self._store.get(self.id, self._leading_term(), key)
+
+    async def _scan(self, start: bytes, end: bytes, limit: int) -> list[Pair]:
+        return await self._store.scan(self.id, self._leading_term(), start, end, limit)
+
+    async def _floor(self, key: bytes, low: bytes) -> Pair | None:
+        return await self._store.floor(self.id, self._leading_term(), key, low)
+
+    def _is_telling_too_much(self, term: Term, low: bytes, high: bytes) -> bool:
+        """Whether a read of these keys that has just ended may show what is not published.
+
+        A group that was dropped meanwhile may be shown, too; then the term is over.
+        """
+        if term != self._term:
+            raise Unavailable(f"leadership changed. vnode={self.id}")
+        groups = self._groups
+        return bool(groups) and groups[0].is_closed and groups[0].touches(low, high)
 
     def _leading_term(self) -> Term:
         if self._term is None:

@@ -1,14 +1,9 @@
 """The store of a lone broker: all vnodes in one key-value map, one sync per group commit.
 
-How a commit becomes durable. Commits that arrive in one turn of the event loop, of whatever vnodes, gather in
-a group. The group is written to the map at once and synced in a thread; when the sync has returned, all its
-commits are acknowledged. What arrives meanwhile gathers in the next group, which begins after the callers of
-the first have run, so that their next commits are in it.
-
-Why reads show nothing that a crash could lose. The map shows a write before it is synced. Only the group
-whose sync is under way can be in that state: the next is not written before that sync has returned. A read
-whose answer depends on a key of that group waits for the sync and reads again; the readers it waits with run
-before the next group is written, so it waits once. Everything else in the map is durable.
+Commits that arrive in one turn of the event loop, of whatever vnodes, gather in a group. The group is written
+to the map at once and synced in a thread; when the sync has returned, all its commits are acknowledged. What
+arrives meanwhile gathers in the next group, which begins after the callers of the first have run, so that
+their next commits are in it. The map shows a group from its write on, before it is durable.
 
 A failed write or sync leaves the map in an unknown state that only a new opening can settle (the kernel
 reports a failed sync once and then forgets), so the store fences itself for good: every vnode is lost, and
@@ -16,7 +11,6 @@ the broker must be restarted. Terms come from a counter that is raised durably a
 """
 
 import asyncio
-from bisect import bisect_left
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -40,19 +34,11 @@ _TERM_KEY = _OWN + b"term"
 class _Group:
     """The commits that share one sync."""
 
-    __slots__ = ("_sorted", "waiters", "writes")
+    __slots__ = ("waiters", "writes")
 
     def __init__(self) -> None:
         self.writes: list[Write] = []
         self.waiters: list[asyncio.Future[None]] = []
-        self._sorted: list[bytes] | None = None
-
-    def touches(self, low: bytes, high: bytes) -> bool:
-        """Whether it writes a key with low <= key < high; called only after it has been written."""
-        if self._sorted is None:
-            self._sorted = sorted(key for key, _ in self.writes)
-        index = bisect_left(self._sorted, low)
-        return index < len(self._sorted) and self._sorted[index] < high
 
 
 class LocalStore:
@@ -93,42 +79,18 @@ class LocalStore:
         await waiter
 
     async def get(self, vnode: VnodeId, term: Term, key: bytes) -> bytes | None:
-        stored_key = self._prefix(vnode, term) + key
-        while self._syncing is not None and self._syncing.touches(stored_key, stored_key + b"\0"):
-            await self._synced_once(vnode, term)
-        return self._kv.get(stored_key)
+        return self._kv.get(self._prefix(vnode, term) + key)
 
     async def scan(
         self, vnode: VnodeId, term: Term, start: bytes, end: bytes, limit: int
     ) -> list[tuple[bytes, bytes]]:
         prefix = self._prefix(vnode, term)
-        if limit <= 0 or start >= end:
-            return []
-        low, high = prefix + start, prefix + end
-        while True:
-            pairs = self._kv.scan(low, high, limit)
-            if self._syncing is None:
-                break
-            # Keys past the end of a full page have no part in the answer.
-            reach = pairs[-1][0] + b"\0" if len(pairs) == limit else high
-            if not self._syncing.touches(low, reach):
-                break
-            await self._synced_once(vnode, term)
+        pairs = self._kv.scan(prefix + start, prefix + end, limit)
         return [(key[_PREFIX_BYTES:], value) for key, value in pairs]
 
     async def floor(self, vnode: VnodeId, term: Term, key: bytes, low: bytes) -> tuple[bytes, bytes] | None:
         prefix = self._prefix(vnode, term)
-        if low > key:
-            return None
-        while True:
-            pair = self._kv.floor(prefix + key, prefix + low)
-            if self._syncing is None:
-                break
-            # Keys below the one found have no part in the answer.
-            reach = pair[0] if pair else prefix + low
-            if not self._syncing.touches(reach, prefix + key + b"\0"):
-                break
-            await self._synced_once(vnode, term)
+        pair = self._kv.floor(prefix + key, prefix + low)
         return None if pair is None else (pair[0][_PREFIX_BYTES:], pair[1])
 
     async def close(self) -> None:
@@ -175,12 +137,6 @@ class LocalStore:
                 waiter.set_result(None)
         if self._gathering is not None:
             asyncio.get_running_loop().call_soon(self._begin)
-
-    async def _synced_once(self, vnode: VnodeId, term: Term) -> None:
-        """Wait for the sync under way, and check that the term has survived it."""
-        assert self._syncing is not None
-        await self._joined(self._syncing)
-        self._prefix(vnode, term)
 
     def _joined(self, group: _Group) -> asyncio.Future[None]:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

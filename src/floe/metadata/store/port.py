@@ -9,8 +9,9 @@ Contract, checked by one suite for every adapter (`floe.testing.contracts.store`
 - `commit` is atomic and durable when it returns. Commits of one vnode become durable in call order.
   It raises `Fenced` when the term is not the vnode's own, `Unavailable` when the outcome is unknown;
   after either, the caller must drop what it decided and wait for a new term.
-- Reads see every commit that has returned and none that is under way or failed; one that meets a commit
-  under way may wait for it. They raise `Fenced` when this broker cannot prove that it leads with this term.
+- Reads see every commit that has returned and none that failed. They may show one that is under way: its
+  caller, the only writer of the vnode, knows it and keeps it to itself until the commit has returned. They
+  raise `Fenced` when this broker cannot prove that it leads with this term.
 - `lead` has one consumer. It tells every vnode that is led already, then each change; of several changes of
   one vnode only the newest may be told. It ends when the store is closed.
 """
