@@ -5,16 +5,21 @@ Contract, kept by every adapter and checked by one suite (`floe.testing.contract
 - `put` is create-only and durable: when it returns, the object is readable by everyone and survives
   a power cut. A key that exists raises `AlreadyExists` and leaves the object untouched.
 - An object becomes visible whole or not at all.
-- Reads of a missing key raise `ObjectNotFound`; a range past the end raises `Corrupt`.
+- Reads of a missing key raise `ObjectNotFound`; a range past the end raises `Corrupt`. A span of no bytes
+  is answered without asking the store.
 - Anything that may work later raises `Unavailable`; the outcome of a `put` that raises it is unknown.
-- Nothing is ever overwritten.
+  `Denied` is one that a repeat at once will not help.
+- Nothing is ever overwritten. A writer's commit may lose a race of two commits of one key within the same
+  moment on stores without conditional multipart uploads (`cloud.py` says which); ids that are never reused
+  make that race impossible in Floe.
+- Keys are checked (`keys.py`); a bad one raises ValueError. A prefix is a prefix of the key's characters.
 """
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from floe.model.errors import FloeError
+from floe.model.errors import FloeError, Unavailable
 
 Buffer = bytes | bytearray | memoryview
 Body = Sequence[Buffer]  # gathered in order; must not change until the put has returned
@@ -26,6 +31,10 @@ class ObjectNotFound(FloeError):
 
 class AlreadyExists(FloeError):
     """An object has this key already."""
+
+
+class Denied(Unavailable):
+    """The store refuses us: wrong or expired credentials, no permission, no such bucket."""
 
 
 @dataclass(frozen=True, slots=True)
