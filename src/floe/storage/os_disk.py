@@ -108,15 +108,20 @@ class _Folder:
 
 
 class OsDisk:
-    """Files below `root`, which is created when missing."""
+    """Files below `root`, which is created when missing.
 
-    def __init__(self, root: str | Path) -> None:
+    Whether the file system has unnamed files is found out, unless `has_unnamed_files` says so.
+    """
+
+    def __init__(self, root: str | Path, *, has_unnamed_files: bool | None = None) -> None:
         self._root = str(Path(root).absolute())
         make_folder_durable(Path(self._root))
         self._folders: OrderedDict[str, _Folder] = OrderedDict()
         self._lock = threading.Lock()
         self._temporary_count = 0
-        self._has_unnamed_files = self._probe_unnamed_files()
+        self._has_unnamed_files = (
+            self._probe_unnamed_files() if has_unnamed_files is None else has_unnamed_files
+        )
         self._sweep()
 
     @property
@@ -193,6 +198,10 @@ class OsDisk:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(self._at(path)).st_mtime_ns // 1_000_000
+
+    def close(self) -> None:
+        with self._lock:
+            self._folders.clear()
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root

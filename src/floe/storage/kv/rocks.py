@@ -17,6 +17,7 @@ scan starts, so files with many of them are compacted early, and scans stop at t
 rocksdict raises bare `Exception` for every error of RocksDB; this module turns all of them into the port's.
 """
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from rocksdict import (
     BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
+    DbClosedError,
     DBCompressionType,
     DBRecoveryMode,
     Options,
@@ -54,6 +56,7 @@ class RocksKeyValue:
             self._db = Rdict(str(path), options=_options(cache_bytes))
         except Exception as error:
             raise _translated(error, "open") from error
+        self._read_options = ReadOptions()
         self._failure: FloeError | None = None
         self._deletes = 0  # since the memtable was last pushed out for their sake
 
@@ -85,14 +88,13 @@ class RocksKeyValue:
         return pairs
 
     def floor(self, key: bytes, low: bytes) -> Pair | None:
-        bounds = ReadOptions()
-        if low:  # RocksDB takes an empty bound for one that nothing is above
-            bounds.set_iterate_lower_bound(low)
+        # No lower bound is set: rocksdict 0.3.29 takes a lower bound for an upper one.
         try:
-            place = self._db.iter(bounds)
+            place = self._db.iter(self._read_options)
             place.seek_for_prev(key)
             if place.valid():
-                return place.key(), place.value()
+                found = place.key()
+                return (found, place.value()) if found >= low else None
             place.status()
         except Exception as error:
             raise _translated(error, "floor") from error
@@ -125,7 +127,8 @@ class RocksKeyValue:
 
     def close(self) -> None:
         self._failure = self._failure or Unavailable("the key-value map is closed")
-        self._db.close()
+        with contextlib.suppress(DbClosedError):
+            self._db.close()
 
     def _bound_tombstones(self, deletes: int) -> None:
         """Push the memtable out after many deletes: only then can compaction drop what scans must skip."""

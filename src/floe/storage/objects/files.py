@@ -38,6 +38,7 @@ class FileObjects:
         executor: Executor | None = None,
         drop_reads: bool = False,
     ) -> None:
+        self._disk = disk
         self._files = BlockingFiles(disk, drop_reads=drop_reads)
         self._executor = executor or ThreadPoolExecutor(threads, thread_name_prefix="floe-files")
 
@@ -88,6 +89,7 @@ class FileObjects:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._executor.shutdown)
+        self._disk.close()
 
     async def _run(self, function: Callable[..., R], *arguments: object) -> R:
         try:

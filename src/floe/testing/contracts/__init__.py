@@ -1,1 +1,4 @@
-"""One suite per port, run by the tests of every adapter."""
+"""Contract suites: what every adapter of a port must do.
+
+An adapter's tests subclass a suite and give the fixture that its module describes.
+"""
