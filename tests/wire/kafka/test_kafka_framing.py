@@ -89,6 +89,11 @@ def test_response_header_is_flexible_with_the_body_but_never_for_api_versions(sp
     assert read_response_header(spec, version, memoryview(head)) == (77, len(head))
 
 
+def test_unknown_tags_in_a_response_header_are_skipped() -> None:
+    head = struct.pack(">iB", 6, 1) + b"\x07\x03abc"
+    assert read_response_header(API[ApiKey.METADATA], 9, memoryview(head + b"body")) == (6, len(head))
+
+
 def test_truncated_response_header_is_corrupt() -> None:
     with pytest.raises(Corrupt):
         read_response_header(API[ApiKey.METADATA], 9, memoryview(bytes(4)))

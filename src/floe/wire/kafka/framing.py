@@ -15,7 +15,7 @@ from floe.model.error_codes import ErrorCode
 from floe.model.errors import Corrupt, Rejected
 from floe.wire.kafka.apis import API, ApiKey, ApiSpec
 from floe.wire.kafka.coding import encode_request, encode_response_after
-from floe.wire.kafka.schema.fields import Buffer, Struct
+from floe.wire.kafka.schema.fields import LAST_VERSION, Buffer, Struct
 from floe.wire.kafka.varint import skip_tags
 
 LENGTH_SIZE = 4
@@ -23,9 +23,16 @@ LENGTH_SIZE = 4
 _LENGTH = Format(">i")
 _REQUEST = Format(">hhih")
 _RESPONSE = Format(">i")
-_RESPONSE_FLEXIBLE = Format(">iB")
+_RESPONSE_FLEXIBLE = Format(">ix")
 _FRAME = Format(">ii")
-_FRAME_FLEXIBLE = Format(">iiB")
+_FRAME_FLEXIBLE = Format(">iix")
+
+_FLEXIBLE_RESPONSE_HEADER_SINCE = {
+    key: LAST_VERSION + 1
+    if spec.first_flexible is None or key == ApiKey.API_VERSIONS
+    else spec.first_flexible
+    for key, spec in API.items()
+}
 
 
 class RequestHeader(msgspec.Struct, gc=False):
@@ -78,7 +85,7 @@ def write_request_header(spec: ApiSpec, version: int, correlation_id: int, clien
 def write_response_header(spec: ApiSpec, version: int, correlation_id: int) -> bytes:
     """The header of a response."""
     if _has_flexible_response_header(spec, version):
-        return _RESPONSE_FLEXIBLE.pack(correlation_id, 0)
+        return _RESPONSE_FLEXIBLE.pack(correlation_id)
     return _RESPONSE.pack(correlation_id)
 
 
@@ -112,14 +119,13 @@ def request_frame(
 
 def response_frame(spec: ApiSpec, version: int, correlation_id: int, message: Struct) -> list[Buffer]:
     """A whole response; length and header stand in the first piece, so that no piece is added for them."""
-    if _has_flexible_response_header(spec, version):
-        head = bytearray(_FRAME_FLEXIBLE.pack(0, correlation_id, 0))
-    else:
-        head = bytearray(_FRAME.pack(0, correlation_id))
+    form = _FRAME_FLEXIBLE if _has_flexible_response_header(spec, version) else _FRAME
+    head = bytearray(form.pack(0, correlation_id))
     pieces = encode_response_after(head, spec.key, version, message)
-    _LENGTH.pack_into(head, 0, sum(map(len, pieces)) - LENGTH_SIZE)
+    size = len(head) if len(pieces) == 1 else sum(map(len, pieces))
+    _LENGTH.pack_into(head, 0, size - LENGTH_SIZE)
     return pieces
 
 
 def _has_flexible_response_header(spec: ApiSpec, version: int) -> bool:
-    return spec.is_flexible(version) and spec.key != ApiKey.API_VERSIONS
+    return version >= _FLEXIBLE_RESPONSE_HEADER_SINCE[spec.key]

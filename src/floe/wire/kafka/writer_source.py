@@ -142,13 +142,24 @@ class _Writer:
             self._flush()
             return
         with self._block(f"if {length} < 128:"):
-            if before:
-                self._emit(f"w += {self._packed()}")
-            else:
-                self._emit(f"w.append({length})")
+            self._emit(f"w += {self._packed()}" if before else f"w.append({length})")
+        if before and isinstance(kind, Batches):
+            self._long_lengths(length)
         with self._block("else:"):
             self._emit(f"w += {before}encoded({length})")
         self._run.clear()
+
+    def _long_lengths(self, length: str) -> None:
+        """Lengths of two and three bytes without a call: records nearly always have one of these."""
+        fields = self._run[:-1]
+        low, middle = f"{length} & 127 | 128", f"{length} >> 7 & 127 | 128"
+        for bound, values in (
+            (1 << 14, (low, f"{length} >> 7")),
+            (1 << 21, (low, middle, f"{length} >> 14")),
+        ):
+            self._run = fields + [("B", value) for value in values]
+            with self._block(f"elif {length} < {bound}:"):
+                self._emit(f"w += {self._packed()}")
 
     def _value(self, kind: Kind, nullable: bool, value: str) -> None:
         match kind:
