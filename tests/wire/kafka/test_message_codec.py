@@ -6,6 +6,7 @@ import pytest
 
 from floe.model.errors import Internal, Rejected
 from floe.model.ids import TopicId
+from floe.wire.kafka import messages
 from floe.wire.kafka.apis import API, SERVED, ApiKey
 from floe.wire.kafka.layout import Array, Nested, layout
 from floe.wire.kafka.messages import (
@@ -211,6 +212,10 @@ def every_struct() -> list[type[Struct]]:
         visit(request)
         visit(response)
     return list(found)
+
+
+def test_every_struct_can_be_imported_from_messages() -> None:
+    assert {struct_type.__name__ for struct_type in every_struct()} <= set(messages.__all__)
 
 
 @pytest.mark.parametrize("struct_type", every_struct(), ids=lambda struct_type: struct_type.__name__)
