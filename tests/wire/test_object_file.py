@@ -15,6 +15,7 @@ from floe.wire.object_check import check_span, verify
 from floe.wire.object_file import (
     ENTRY,
     NO_OBJECT,
+    POINT,
     POINT_SPACING,
     START_MAGIC,
     TRAILER,
@@ -232,6 +233,25 @@ def test_signed_nonsense_in_the_index_never_crashes():
             continue
         found += not verify(data).ok
     assert found > 1000
+
+
+@pytest.mark.parametrize("field", [0, 8, 16], ids=["offset", "position", "timestamp"])
+def test_a_point_that_names_no_batch_is_found(field):
+    data = bytearray(stamped(7, large_span()))
+    second_point = len(data) - tail_size(data) + ENTRY.size + POINT.size
+    (value,) = struct.unpack_from(">q", data, second_point + field)
+    struct.pack_into(">q", data, second_point + field, value - 1)
+    assert not verify(resigned(data)).ok
+
+
+def test_a_stamped_span_remembers_that_it_has_transactions():
+    plain, transactional = (
+        batch(),
+        batch(transactional=True, producer_id=1, producer_epoch=0, base_sequence=0),
+    )
+    report = verify(stamped(7, [(0, plain), (1, transactional)]))
+    assert report.ok
+    assert report.index.entries[0].flags == RowFlags.OFFSETS_STAMPED | RowFlags.TRANSACTIONAL
 
 
 @given(data=st.binary(max_size=300))

@@ -31,7 +31,7 @@ with warnings.catch_warnings():  # kafka-python uses what the standard library h
     from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
     from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
-moderate = settings(max_examples=50, deadline=None)
+moderate = settings(max_examples=30, deadline=None)
 CODECS = [CODEC_NONE, CODEC_GZIP, CODEC_SNAPPY, CODEC_LZ4, CODEC_ZSTD]
 WITHOUT_SNAPPY = [codec for codec in CODECS if codec != CODEC_SNAPPY]  # kafka-python needs a package for it
 HEADERS = st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=30)), max_size=4).map(tuple)
@@ -243,6 +243,22 @@ def test_counts_that_lie_are_corrupt(count):
         decode(data)
     with pytest.raises(Corrupt):
         list(offsets_and_timestamps(data))
+
+
+def test_a_wrong_checksum_is_corrupt():
+    data = bytearray(with_body(GOOD))
+    data[-2] ^= 1
+    with pytest.raises(Corrupt, match="checksum"):
+        decode(data)
+    with pytest.raises(Corrupt, match="checksum"):
+        list(offsets_and_timestamps(data))
+
+
+def test_exactly_one_batch_is_decoded():
+    data = with_body(GOOD)
+    for other in (data + data, data + b"x"):
+        with pytest.raises(Corrupt):
+            decode(other)
 
 
 def test_unknown_codecs_are_not_read():
