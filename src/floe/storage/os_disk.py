@@ -8,7 +8,7 @@ the folder linked into, even when another process removes it while empty and mak
 """
 
 # Descriptors and the calls on them are the point of this module; pathlib would hide them.
-# ruff: noqa: PTH102, PTH104, PTH106, PTH108, PTH116
+# ruff: noqa: PTH104, PTH106, PTH108, PTH116
 
 import contextlib
 import errno
@@ -25,6 +25,7 @@ from floe.storage.disk import File
 TEMPORARY_FOLDER = ".tmp"
 _BUFFERS_PER_WRITE_MAX = min(1024, os.sysconf("SC_IOV_MAX"))
 _FOLDERS_OPEN_MAX = 64
+_MAKE_ATTEMPTS_MAX = 8
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 
 Buffer = bytes | bytearray | memoryview
@@ -98,9 +99,9 @@ class _Folder:
 
     __slots__ = ("fd",)
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, parent_fd: int | None) -> None:
         self.fd = -1
-        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent_fd)
 
     def __del__(self) -> None:
         if self.fd >= 0:
@@ -158,7 +159,7 @@ class OsDisk:
             )
         except FileNotFoundError:
             # The folder was removed while its descriptor was kept.
-            self._forget(parent)
+            self._forget_with_parents(parent)
             raise
 
     def open(self, path: str) -> File:
@@ -174,20 +175,20 @@ class OsDisk:
         os.unlink(self._at(path))
 
     def make_folders(self, path: str) -> None:
-        with self._lock:
-            if path in self._folders:
+        for attempt in range(1, _MAKE_ATTEMPTS_MAX + 1):
+            try:
+                self._folder(path, create=True)
+            except FileNotFoundError:
+                # Another process removed a folder above, empty until now, whose descriptor was kept.
+                if attempt == _MAKE_ATTEMPTS_MAX:
+                    raise
+                self._forget_with_parents(path)
+            else:
                 return
-        if not path:
-            return
-        parent = path.rpartition("/")[0]
-        self.make_folders(parent)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self._at(path))
-        self._folder(path)
 
     def remove_folder(self, path: str) -> None:
         os.rmdir(self._at(path))
-        self._forget(path)
+        self._forget_with_parents(path)
 
     def sync_folder(self, path: str) -> None:
         os.fsync(self._folder(path).fd)
@@ -206,26 +207,39 @@ class OsDisk:
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
-    def _folder(self, path: str) -> _Folder:
-        """The kept descriptor of a folder; to be kept, the folder must be durable in its parent."""
+    def _folder(self, path: str, *, create: bool = False) -> _Folder:
+        """The kept descriptor of a folder, opened through its parent's; durable up to the root when kept.
+
+        A folder that is in use cannot be removed, nor those above it, so what is linked into a kept
+        descriptor is reachable; a removed folder refuses the link.
+        """
         with self._lock:
             folder = self._folders.get(path)
             if folder is not None:
                 self._folders.move_to_end(path)
                 return folder
-        folder = _Folder(self._at(path))
         if path:
+            above, _, name = path.rpartition("/")
+            parent = self._folder(above, create=create)
+            if create:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=parent.fd)
+            folder = _Folder(name, parent.fd)
             # Whoever made this folder, a moment ago or long before, may not have synced its name yet.
-            os.fsync(self._folder(path.rpartition("/")[0]).fd)
+            os.fsync(parent.fd)
+        else:
+            folder = _Folder(self._root, None)
         with self._lock:
             self._folders[path] = folder
             if len(self._folders) > _FOLDERS_OPEN_MAX:
                 self._folders.popitem(last=False)
         return folder
 
-    def _forget(self, path: str) -> None:
+    def _forget_with_parents(self, path: str) -> None:
         with self._lock:
-            self._folders.pop(path, None)
+            while path:
+                self._folders.pop(path, None)
+                path = path.rpartition("/")[0]
 
     def _probe_unnamed_files(self) -> bool:
         if not hasattr(os, "O_TMPFILE"):
