@@ -14,6 +14,7 @@ Invariants:
 
 import asyncio
 from collections import deque
+from typing import cast
 
 from typing_extensions import override
 
@@ -87,8 +88,8 @@ class Connection(Receiver):
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transport has all of asyncio.Transport, but does not derive from it.
+        self.transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "?"
         if not self._door.admit(self):
