@@ -89,7 +89,7 @@ class Connection(Receiver):
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transport has all of asyncio.Transport, but does not derive from it.
-        self.transport = cast(asyncio.Transport, transport)
+        self.transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "?"
         if not self._door.admit(self):
