@@ -50,9 +50,8 @@ class HttpServer:
     @property
     def port(self) -> int:
         """The port that the system gave."""
-        assert isinstance(self._server, asyncio.Server) or self._server is not None
-        port: int = self._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-        return port
+        assert self._server is not None
+        return bound_port(self._server)
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -87,6 +86,12 @@ class HttpServer:
         return _HttpConnection(self)
 
 
+def bound_port(server: asyncio.AbstractServer) -> int:
+    """The port that the system gave to a listening server; asyncio, uvloop and simulators all name sockets."""
+    port: int = server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+    return port
+
+
 class _HttpConnection(asyncio.Protocol):
     """One request and its answer."""
 
@@ -105,9 +110,9 @@ class _HttpConnection(asyncio.Protocol):
         # uvloop's transport has all of asyncio.Transport, but does not derive from it.
         self._transport = cast("asyncio.Transport", transport)
         if not self._server.admit(self):
-            transport.abort()
+            self._transport.abort()
             return
-        self._timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS_MAX, transport.abort)
+        self._timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS_MAX, self.abort)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:

@@ -70,7 +70,9 @@ class Calls:
                 done = tuple(ObjectId(number) for number in request.done)
                 await self._metadata.finish_work(request.item.value(), WorkResult(done))
                 return FinishWorkReply()
-        raise Rejected(ErrorCode.UNSUPPORTED_VERSION, f"{type(request).__name__} is not answered here")
+            case _:
+                name = type(request).__name__
+                raise Rejected(ErrorCode.UNSUPPORTED_VERSION, f"{name} is not answered here")
 
     def _cluster_info(self) -> ClusterInfoReply:
         facts = self._facts
