@@ -52,6 +52,10 @@ class Metrics:
             "floe_read_cache_requests_total", "Cache look-ups", ["cache", "result"], registry=r
         )
         self.cache_bytes = Gauge("floe_read_cache_bytes", "Bytes held", ["cache"], registry=r)
+        self.write_pending_bytes = Gauge(
+            "floe_write_pending_bytes", "Bytes buffered, uploading or waiting for a commit", registry=r
+        )
+        self.objects_deleted = Counter("floe_objects_deleted_total", "Objects deleted", registry=r)
 
     def _metadata(self) -> None:
         r = self.registry
