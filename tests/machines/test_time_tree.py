@@ -31,9 +31,9 @@ class Log:
         first, last = self.end, self.end + count - 1
         self.rows.append(row(first, last, timestamp))
         self.open, completed = time_tree.append(self.open, first, last, timestamp)
-        for level, index, greatest in completed or ():
-            assert (level, index) not in self.nodes
-            self.nodes[level, index] = greatest
+        for node in completed or ():
+            assert (node.level, node.index) not in self.nodes
+            self.nodes[node.level, node.index] = node.max_timestamp
         self.end = last + 1
 
     def trim(self, start):

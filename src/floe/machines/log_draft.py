@@ -1,4 +1,4 @@
-"""A range's log while a commit appends to it: offsets, coalesced rows, time nodes.
+"""A range's log while a commit appends to it: offsets, coalesced rows, time nodes, the record that follows.
 
 Offsets are assigned from the log end. Entries that follow one another both in the object and in the log
 share one row up to `ROW_BYTES_MAX`; a larger batch has a row of its own.
@@ -9,22 +9,24 @@ Invariants:
 - The log end never goes back.
 """
 
-from typing import NamedTuple
+import msgspec
 
-from floe.machines import time_tree
-from floe.machines.time_tree import Node, OpenNodes
+from floe.machines import retention, time_tree
+from floe.machines.range_record import RangeRecord
+from floe.machines.retention import NEVER
+from floe.machines.time_tree import Node
 from floe.model.coordinates import ROW_BYTES_MAX, BatchEntry
 from floe.model.ids import ObjectId, Offset
 
 
-class RowSpan(NamedTuple):
-    """A row as far as the log decides it."""
+class RowSpan(msgspec.Struct, gc=False):
+    """A row as far as the log decides it; open ones grow. `end_position` is exclusive."""
 
     first: int
     last: int
     object: ObjectId
     position: int
-    size: int
+    end_position: int
     max_timestamp: int
     flags: int
 
@@ -33,76 +35,95 @@ class LogDraft:
     """Appends of one transaction to one range."""
 
     __slots__ = (
-        "_end_position",
-        "_first",
-        "_flags",
-        "_max_timestamp",
-        "_object",
-        "_position",
+        "_record",
+        "_row",
         "_sealed_count",
+        "drop_at",
         "log_end",
+        "log_start",
         "nodes",
         "open_nodes",
         "rows",
     )
 
-    def __init__(self, log_end: int, open_nodes: OpenNodes) -> None:
-        self.log_end = log_end
-        self.open_nodes = open_nodes
+    def __init__(self, record: RangeRecord) -> None:
+        self._record = record
+        self._row: RowSpan | None = None
+        self._sealed_count = 0
+        self.drop_at = record.drop_at
+        self.log_start = record.log_start
+        self.log_end = record.log_end
+        self.open_nodes = record.open_nodes
         self.rows: list[RowSpan] = []
         self.nodes: list[Node] = []
-        self._sealed_count = 0
-        self._first = -1  # of the open row; negative without one
-        self._object = ObjectId(0)
-        self._position = self._end_position = 0
-        self._max_timestamp = self._flags = 0
 
     def append(self, object_id: ObjectId, entry: BatchEntry) -> Offset:
         """Assign offsets to a batch and return the first."""
-        base = self.log_end
-        position, timestamp = entry.position, entry.max_timestamp
+        base, position, row = self.log_end, entry.position, self._row
+        end = base + entry.record_count
         end_position = position + entry.size
         if (
-            self._first >= 0
-            and position == self._end_position
-            and end_position - self._position <= ROW_BYTES_MAX
-            and object_id == self._object
+            row is not None
+            and position == row.end_position
+            and end_position - row.position <= ROW_BYTES_MAX
+            and object_id == row.object
         ):
-            self._end_position = end_position
-            self._flags |= entry.flags
-            if timestamp > self._max_timestamp:
-                self._max_timestamp = timestamp
+            row.last = end - 1
+            row.end_position = end_position
+            if entry.flags is not row.flags:
+                row.flags |= entry.flags
+            if entry.max_timestamp > row.max_timestamp:
+                row.max_timestamp = entry.max_timestamp
         else:
-            if self._first >= 0:
-                self._close_row()
-            self._first, self._object = base, object_id
-            self._position, self._end_position = position, end_position
-            self._max_timestamp, self._flags = timestamp, entry.flags
-        self.log_end = base + entry.record_count
-        return Offset(base)
+            if row is not None:
+                self._close(row)
+            self._row = row = RowSpan(
+                base, end - 1, object_id, position, end_position, entry.max_timestamp, entry.flags
+            )
+            self.rows.append(row)
+        self.log_end = Offset(end)
+        return base
 
     def seal(self) -> int:
-        """Close the open row; the number of rows that came about since the last call."""
-        if self._first >= 0:
-            self._close_row()
+        """Close the open row: what comes next lies elsewhere. The number of rows since the last call."""
+        if self._row is not None:
+            self._close(self._row)
         fresh = len(self.rows) - self._sealed_count
         self._sealed_count += fresh
         return fresh
 
-    def _close_row(self) -> None:
-        first, last, timestamp = self._first, self.log_end - 1, self._max_timestamp
-        self.rows.append(
-            RowSpan(
-                first,
-                last,
-                self._object,
-                self._position,
-                self._end_position - self._position,
-                timestamp,
-                self._flags,
-            )
+    def record(self, now_ms: int) -> RangeRecord:
+        """The record once the rows are in; its `drop_at` may be earlier than before, never later."""
+        before, rows = self._record, self.rows
+        head_time, head_size, drop_at = before.head_time, before.head_size, before.drop_at
+        limits, stored_bytes = before.limits, before.stored_bytes
+        for row in rows:
+            stored_bytes += row.end_position - row.position
+        if not before.row_count and rows:
+            head = rows[0]
+            head_time = retention.row_time(head.max_timestamp, now_ms)
+            head_size = head.end_position - head.position
+        if drop_at == NEVER or limits.retention_bytes >= 0:
+            due = retention.due_at(limits, stored_bytes, head_time, head_size, now_ms)
+            if due != NEVER and (drop_at == NEVER or due < drop_at):
+                drop_at = due
+        return RangeRecord(
+            before.topic_id,
+            before.state,
+            limits,
+            before.log_start,
+            self.log_end,
+            before.rows_start,
+            before.row_count + len(rows),
+            stored_bytes,
+            drop_at,
+            head_time,
+            head_size,
+            self.open_nodes,
         )
-        self.open_nodes, completed = time_tree.append(self.open_nodes, first, last, timestamp)
+
+    def _close(self, row: RowSpan) -> None:
+        self.open_nodes, completed = time_tree.append(self.open_nodes, row.first, row.last, row.max_timestamp)
         if completed:
             self.nodes += completed
-        self._first = -1
+        self._row = None

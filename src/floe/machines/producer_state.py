@@ -6,41 +6,36 @@ without a gap; sequences wrap from 2^31 - 1 to 0. An older epoch is fenced. A ne
 sequence 0. A producer that is not known (its state may have expired) may start anywhere.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from floe.model.error_codes import ErrorCode
-from floe.model.ids import NO_OFFSET
+from floe.model.ids import NO_OFFSET, Offset
 
 BATCHES_KEPT = 5
 SEQUENCE_MAX = (1 << 31) - 1
 
-
-class PastBatch(NamedTuple):
-    """A committed batch of a producer."""
-
-    first_sequence: int
-    last_sequence: int
-    base_offset: int
+# First sequence, last sequence and base offset of each batch, oldest first, in one flat tuple: made anew for
+# every batch, and packed as it is.
+PastBatches = tuple[int, ...]
+_NUMBERS_PER_BATCH = 3
+_NUMBERS_CARRIED = _NUMBERS_PER_BATCH * (BATCHES_KEPT - 1)
 
 
-class ProducerState(NamedTuple):
-    """What a range remembers of one producer; `batches` oldest first, at most five, never empty."""
+class ProducerState(msgspec.Struct, frozen=True, gc=False):
+    """What a range remembers of one producer; of at least one batch and at most five."""
 
     epoch: int
     last_used_ms: int
-    batches: tuple[PastBatch, ...]
+    batches: PastBatches
 
 
-Verdict = tuple[ErrorCode, int]  # error, offset of the batch this one repeats or NO_OFFSET
+Verdict = tuple[ErrorCode, Offset]  # error, offset of the batch this one repeats or NO_OFFSET
 
 ACCEPTED: Final[Verdict] = (ErrorCode.NONE, NO_OFFSET)
 OUT_OF_ORDER: Final[Verdict] = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NO_OFFSET)
 OLD_EPOCH: Final[Verdict] = (ErrorCode.INVALID_PRODUCER_EPOCH, NO_OFFSET)
-
-
-def last_sequence(first: int, record_count: int) -> int:
-    """The sequence of the last of `record_count` records; sequences wrap past 2^31 - 1."""
-    return (first + record_count - 1) & SEQUENCE_MAX
 
 
 def judge(state: ProducerState | None, epoch: int, first_sequence: int, record_count: int) -> Verdict:
@@ -52,26 +47,22 @@ def judge(state: ProducerState | None, epoch: int, first_sequence: int, record_c
             return OLD_EPOCH
         return ACCEPTED if first_sequence == 0 else OUT_OF_ORDER
     batches = state.batches
-    if first_sequence == (batches[-1].last_sequence + 1) & SEQUENCE_MAX:
+    if first_sequence == (batches[-2] + 1) & SEQUENCE_MAX:
         return ACCEPTED
-    last = last_sequence(first_sequence, record_count)
-    for batch in batches:
-        if batch.first_sequence == first_sequence and batch.last_sequence == last:
-            return ErrorCode.NONE, batch.base_offset
+    last_sequence = (first_sequence + record_count - 1) & SEQUENCE_MAX
+    for i in range(0, len(batches), _NUMBERS_PER_BATCH):
+        if batches[i] == first_sequence and batches[i + 1] == last_sequence:
+            return ErrorCode.NONE, Offset(batches[i + 2])
     return OUT_OF_ORDER
 
 
 def advance(
-    state: ProducerState | None,
-    epoch: int,
-    first_sequence: int,
-    record_count: int,
-    *,
-    base_offset: int,
-    now_ms: int,
+    state: ProducerState | None, epoch: int, first_sequence: int, record_count: int, base: Offset, now_ms: int
 ) -> ProducerState:
     """The state after an accepted batch."""
-    batch = PastBatch(first_sequence, (first_sequence + record_count - 1) & SEQUENCE_MAX, base_offset)
+    last_sequence = (first_sequence + record_count - 1) & SEQUENCE_MAX
     if state is None or state.epoch != epoch:
-        return ProducerState(epoch, now_ms, (batch,))
-    return ProducerState(epoch, now_ms, (*state.batches[1 - BATCHES_KEPT :], batch))
+        return ProducerState(epoch, now_ms, (first_sequence, last_sequence, base))
+    carried = state.batches[-_NUMBERS_CARRIED:]
+    # Addition is twice as quick as unpacking here, and this runs once per batch.
+    return ProducerState(epoch, now_ms, carried + (first_sequence, last_sequence, base))  # noqa: RUF005

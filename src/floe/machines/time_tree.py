@@ -14,31 +14,26 @@ Invariants:
 - A complete node that is not written is touched by fewer than `NODE_ROWS_MIN` rows.
 """
 
-from typing import NamedTuple
+import msgspec
 
 FAN_OUT_BITS = 6
 FAN_OUT = 1 << FAN_OUT_BITS
 NODE_ROWS_MIN = 4  # straddling rows are counted once per child, so a written node may have half as many
 NO_TIMESTAMP = -1
 
+# Greatest timestamp and number of rows of the open node of level 1, of level 2, and so on, in one flat tuple:
+# made anew for every row, and packed as it is.
+OpenNodes = tuple[int, ...]
 
-class OpenNode(NamedTuple):
-    """The node under construction at one level."""
-
-    max_timestamp: int = NO_TIMESTAMP
-    row_count: int = 0
+_EMPTY = (NO_TIMESTAMP, 0)
 
 
-class Node(NamedTuple):
-    """A complete node, to be written."""
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """A complete node, to be written; it covers the offsets from index * 64^level on."""
 
     level: int
-    number: int  # the node covers the offsets from number * 64^level on
+    index: int
     max_timestamp: int
-
-
-OpenNodes = tuple[OpenNode, ...]  # of level 1, 2, ...
-_EMPTY = OpenNode()
 
 
 def append(
@@ -46,31 +41,31 @@ def append(
 ) -> tuple[OpenNodes, list[Node] | None]:
     """The open nodes after a row, and the nodes it completes."""
     end = last + 1
-    bottom = open_nodes[0] if open_nodes else _EMPTY
-    greatest = max(max_timestamp, bottom.max_timestamp)
+    greatest, row_count = open_nodes[:2] or _EMPTY
+    if max_timestamp > greatest:
+        greatest = max_timestamp
+    # Addition is twice as quick as unpacking here, and this runs once per row.
+    nodes = (greatest, row_count + 1) + open_nodes[2:]  # noqa: RUF005
     if first >> FAN_OUT_BITS == end >> FAN_OUT_BITS:
-        return (OpenNode(greatest, bottom.row_count + 1), *open_nodes[1:]), None
-    return _close(list(open_nodes) or [_EMPTY], first, end, max_timestamp, greatest)
+        return nodes, None
+    return _close(list(nodes), first, end, max_timestamp)
 
 
-def _close(
-    nodes: list[OpenNode], first: int, end: int, max_timestamp: int, greatest: int
-) -> tuple[OpenNodes, list[Node]]:
+def _close(nodes: list[int], first: int, end: int, max_timestamp: int) -> tuple[OpenNodes, list[Node]]:
     """Complete the nodes whose end the row reaches, from level 1 upwards."""
     completed = []
-    row_count = nodes[0].row_count + 1
     level = 1
     while True:
-        shift = FAN_OUT_BITS * level
+        shift, at = FAN_OUT_BITS * level, 2 * level - 2
+        greatest, row_count = nodes[at], nodes[at + 1]
         if row_count >= NODE_ROWS_MIN:
             completed.append(Node(level, first >> shift, greatest))
-        nodes[level - 1] = OpenNode(max_timestamp, 1) if end & ((1 << shift) - 1) else _EMPTY
-        if level == len(nodes):
-            nodes.append(_EMPTY)
-        parent = nodes[level]
-        greatest = max(greatest, parent.max_timestamp)
-        row_count += parent.row_count
+        # The row reaches into the next node of this level, unless it ends where that begins.
+        nodes[at : at + 2] = (max_timestamp, 1) if end & ((1 << shift) - 1) else _EMPTY
+        if at + 2 == len(nodes):
+            nodes += _EMPTY
+        nodes[at + 2] = max(greatest, nodes[at + 2])
+        nodes[at + 3] += row_count
         if first >> (shift + FAN_OUT_BITS) == end >> (shift + FAN_OUT_BITS):
-            nodes[level] = OpenNode(greatest, row_count)
             return tuple(nodes), completed
         level += 1

@@ -3,13 +3,14 @@
 import struct
 from functools import lru_cache
 
-from floe.machines.producer_state import PastBatch, ProducerState
+from floe.machines.producer_state import ProducerState
 from floe.metadata.keys import PRODUCER, PRODUCER_EXPIRY
 from floe.model.ids import ProducerId, RangeId
 
 _KEY = struct.Struct(">cQQ")
 _EXPIRY_KEY = struct.Struct(">cQQQ")
-_FIXED = ">hqB"
+_FIXED = ">hq"
+_BATCH_SIZE = struct.calcsize(">iiQ")
 
 
 def producer_key(range_id: RangeId, producer_id: int) -> bytes:
@@ -31,18 +32,16 @@ def read_expiry_key(key: bytes) -> tuple[int, RangeId, ProducerId]:
 
 
 @lru_cache(maxsize=8)
-def _layout(batch_count: int) -> struct.Struct:
-    return struct.Struct(_FIXED + "iiQ" * batch_count)
+def _layout(number_count: int) -> struct.Struct:
+    return struct.Struct(_FIXED + "iiQ" * (number_count // 3))
 
 
 def encode_producer(state: ProducerState) -> bytes:
     batches = state.batches
-    numbers = [number for batch in batches for number in batch]
-    return _layout(len(batches)).pack(state.epoch, state.last_used_ms, len(batches), *numbers)
+    return _layout(len(batches)).pack(state.epoch, state.last_used_ms, *batches)
 
 
 def decode_producer(value: bytes) -> ProducerState:
-    batch_count = (len(value) - _layout(0).size) // 16
-    epoch, last_used_ms, _, *numbers = _layout(batch_count).unpack(value)
-    batches = tuple(PastBatch(*numbers[i : i + 3]) for i in range(0, len(numbers), 3))
-    return ProducerState(epoch, last_used_ms, batches)
+    batch_count = (len(value) - _layout(0).size) // _BATCH_SIZE
+    epoch, last_used_ms, *batches = _layout(3 * batch_count).unpack(value)
+    return ProducerState(epoch, last_used_ms, tuple(batches))

@@ -1,59 +1,30 @@
-"""The record of a range: state, limits, ends, and what decides when its front can be dropped."""
+"""Range records: one per range, key (range)."""
 
 import struct
-from functools import lru_cache
-from typing import NamedTuple
 
-from floe.machines.retention import NEVER, RangeLimits
-from floe.machines.time_tree import OpenNode, OpenNodes
+from floe.machines.range_record import RangeRecord
+from floe.machines.retention import RangeLimits
 from floe.metadata.keys import RANGE
-from floe.model.ids import RangeId, TopicId
+from floe.model.ids import Offset, RangeId, TopicId
 from floe.model.topic import RangeState
 
 _KEY = struct.Struct(">cQ")
-_FIXED = ">B16sqqQQQQQqqQB"
+_FIXED = ">B16sqqQQQQQqqQ"
+_LEVELS_MAX = 12  # of a time tree over 64-bit offsets
+_LAYOUTS = tuple(struct.Struct(_FIXED + "qI" * level_count) for level_count in range(_LEVELS_MAX + 1))
+_LEVEL_SIZE = struct.calcsize(">qI")
+_ACTIVE = RangeState.ACTIVE
 _STATES = (RangeState.ACTIVE, RangeState.SEALED, RangeState.DELETING)
-_STATE_NUMBERS = {state: number for number, state in enumerate(_STATES)}
-
-
-class RangeRecord(NamedTuple):
-    """A range as its coordinator keeps it; immutable.
-
-    `log_start` may lie inside the first row. `rows_start` is the first offset of the first stored row and
-    equals `log_end` when there is none; scans begin there, so that they do not pass over deleted keys.
-    `head_time` and `head_size` are the first row's. `drop_at` is the range's time in the drop index, or
-    `NEVER`.
-    """
-
-    topic_id: TopicId
-    state: RangeState
-    limits: RangeLimits
-    log_start: int = 0
-    log_end: int = 0
-    rows_start: int = 0
-    row_count: int = 0
-    stored_bytes: int = 0
-    drop_at: int = NEVER
-    head_time: int = 0
-    head_size: int = 0
-    open_nodes: OpenNodes = ()
 
 
 def range_key(range_id: RangeId) -> bytes:
     return _KEY.pack(RANGE, range_id)
 
 
-@lru_cache(maxsize=16)
-def _layout(level_count: int) -> struct.Struct:
-    return struct.Struct(_FIXED + "qI" * level_count)
-
-
 def encode_range(record: RangeRecord) -> bytes:
-    nodes = record.open_nodes
-    limits = record.limits
-    levels = [number for node in nodes for number in node]
-    return _layout(len(nodes)).pack(
-        _STATE_NUMBERS[record.state],
+    open_nodes, limits = record.open_nodes, record.limits
+    return _LAYOUTS[len(open_nodes) // 2].pack(
+        0 if record.state is _ACTIVE else _STATES.index(record.state),
         record.topic_id,
         limits.retention_ms,
         limits.retention_bytes,
@@ -65,15 +36,25 @@ def encode_range(record: RangeRecord) -> bytes:
         record.drop_at,
         record.head_time,
         record.head_size,
-        len(nodes),
-        *levels,
+        *open_nodes,
     )
 
 
 def decode_range(value: bytes) -> RangeRecord:
-    level_count = (len(value) - _layout(0).size) // 12
-    fields = _layout(level_count).unpack(value)
-    levels = fields[13:]
-    nodes = tuple(OpenNode(levels[i], levels[i + 1]) for i in range(0, len(levels), 2))
-    limits = RangeLimits(fields[2], fields[3])
-    return RangeRecord._make((fields[1], _STATES[fields[0]], limits, *fields[4:12], nodes))
+    level_count = (len(value) - _LAYOUTS[0].size) // _LEVEL_SIZE
+    state, topic_id, retention_ms, retention_bytes, *numbers = _LAYOUTS[level_count].unpack(value)
+    limits = RangeLimits(retention_ms, retention_bytes)
+    return RangeRecord(
+        TopicId(topic_id),
+        _STATES[state],
+        limits,
+        Offset(numbers[0]),
+        Offset(numbers[1]),
+        Offset(numbers[2]),
+        row_count=numbers[3],
+        stored_bytes=numbers[4],
+        drop_at=numbers[5],
+        head_time=numbers[6],
+        head_size=numbers[7],
+        open_nodes=tuple(numbers[8:]),
+    )

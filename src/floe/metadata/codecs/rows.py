@@ -2,6 +2,7 @@
 
 import struct
 
+from floe.machines.log_draft import RowSpan
 from floe.metadata.keys import ROW
 from floe.model.coordinates import Row, RowFlags
 from floe.model.ids import ObjectId, Offset, RangeId
@@ -23,20 +24,18 @@ def rows_end(range_id: RangeId) -> bytes:
     return _KEY.pack(ROW, range_id + 1, 0)
 
 
-def encode_row(
-    first: int,
-    last: int,
-    object_id: ObjectId | None,
-    position: int,
-    size: int,
-    max_timestamp: int,
-    flags: int,
-    committed_at: int,
-    level: int = 0,
-) -> bytes:
-    """A row's value; its range and last offset are in the key."""
-    stored = _NO_OBJECT if object_id is None else object_id
-    return _VALUE.pack(level, flags, last - first, stored, position, size, max_timestamp, committed_at)
+def encode_span(span: RowSpan, committed_at: int) -> bytes:
+    """The value of a new level 0 row; its range and last offset are in the key."""
+    return _VALUE.pack(
+        0,
+        span.flags,
+        span.last - span.first,
+        span.object,
+        span.position,
+        span.end_position - span.position,
+        span.max_timestamp,
+        committed_at,
+    )
 
 
 def decode_row(key: bytes, value: bytes) -> Row:

@@ -18,6 +18,7 @@ from floe.model.coordinates import RangeView, Row
 from floe.model.error_codes import ErrorCode
 from floe.model.ids import Offset, RangeId
 
+_OK = ErrorCode.NONE
 PAGE_ROWS = 32  # the first page of a find; later pages are larger
 PAGE_ROWS_MAX = 256
 ROWS_FOUND_MAX = 2048  # of one request, however many bytes it asks for
@@ -91,7 +92,7 @@ class Finder:
             return _out_of_range(view)
         assert rows
         assert rows[0].first <= offset
-        return RangeView(ErrorCode.NONE, view.log_start, view.log_end, view.last_stable, tuple(rows))
+        return RangeView(_OK, view.log_start, view.log_end, view.last_stable, tuple(rows))
 
     async def _shown(self, range_id: RangeId, row: Row | None) -> RangeView | None:
         """The view with this row, or None when the log start has passed it meanwhile."""
@@ -100,7 +101,7 @@ class Finder:
             return view
         if row.last < view.log_start:
             return None
-        return RangeView(ErrorCode.NONE, view.log_start, view.log_end, view.last_stable, (row,))
+        return RangeView(_OK, view.log_start, view.log_end, view.last_stable, (row,))
 
     async def _search(self, range_id: RangeId, log_end: int, search: Search) -> Row | None:
         """Answer what a search asks until it has found its row."""

@@ -10,15 +10,18 @@ Invariants:
 from collections.abc import Mapping
 from functools import partial
 
-from floe.metadata.codecs.range_records import RangeRecord, decode_range, encode_range, range_key
+from floe.machines.range_record import RangeRecord
+from floe.metadata.codecs.range_records import decode_range, encode_range, range_key
 from floe.metadata.coordinators.lru import Lru
 from floe.metadata.coordinators.waiters import Waiters
 from floe.metadata.vnode import Transaction, Vnode
 from floe.model.coordinates import RangeView
 from floe.model.error_codes import ErrorCode
-from floe.model.ids import Offset, RangeId
+from floe.model.ids import RangeId
 from floe.model.topic import RangeState
 
+_OK = ErrorCode.NONE
+_DELETING = RangeState.DELETING
 RANGES_CACHED_MAX = 8192  # per vnode
 
 UNKNOWN_RANGE = RangeView(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -98,7 +101,7 @@ class RangeCache:
 
 def view_of(record: RangeRecord) -> RangeView:
     """What everybody may know of a range, without rows."""
-    if record.state is RangeState.DELETING:
+    if record.state is _DELETING:
         return UNKNOWN_RANGE
-    end = Offset(record.log_end)
-    return RangeView(ErrorCode.NONE, Offset(record.log_start), end, end)
+    end = record.log_end
+    return RangeView(_OK, record.log_start, end, end)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from floe.machines.range_record import RangeRecord
 from floe.machines.retention import RangeLimits
 from floe.metadata.api import FindRequest
-from floe.metadata.codecs.range_records import RangeRecord
 from floe.metadata.coordinators.closed_buckets import ClosedBuckets
 from floe.metadata.coordinators.commit import Committer, Results
 from floe.metadata.coordinators.finding import Finder

@@ -11,6 +11,8 @@ from floe.model.coordinates import RangeView
 from floe.model.error_codes import ErrorCode
 from floe.model.ids import Offset, RangeId
 
+_OK = ErrorCode.NONE
+
 
 class Waiter:
     """One wait over ranges of any number of vnodes; `woken` holds the ranges that have something to say."""
@@ -77,4 +79,4 @@ class Waiters:
 
 def is_news(view: RangeView, position: Offset) -> bool:
     """Whether a reader at this position would get records or an error."""
-    return view.error != ErrorCode.NONE or view.log_end > position or view.log_start > position
+    return view.log_end > position or view.log_start > position or view.error is not _OK
