@@ -222,7 +222,8 @@ class SimDisk:
                 [inode.synced_size, self._random.randint(inode.synced_size, size), size]
             )
             del inode.data[kept:]
-            for start in range(inode.synced_size, kept, _SECTOR_BYTES):
+            intact = kept if self._random.random() < 0.5 else inode.synced_size
+            for start in range(intact, kept, _SECTOR_BYTES):
                 end = min(start + _SECTOR_BYTES, kept)
                 match self._random.randrange(6):
                     case 0:
