@@ -57,7 +57,7 @@ def test_legal_value_is_accepted(name, value):
         ("cleanup.policy", "shred", "one of compact, delete"),
         ("cleanup.policy", "", "one of compact, delete"),
         ("compression.type", "brotli", "one of"),
-        ("message.timestamp.type", "LogAppendTime", "one of CreateTime"),
+        ("message.timestamp.type", "BrokerTime", "one of CreateTime"),
         ("min.cleanable.dirty.ratio", "1.5", "at most 1"),
         ("min.cleanable.dirty.ratio", "nan", "number"),
         ("preallocate", "yes", "true or false"),

@@ -42,16 +42,11 @@ class HttpServer:
         self._server: asyncio.AbstractServer | None = None
         self._connections: set[_HttpConnection] = set()
 
-    async def start(self, host: str, port: int) -> None:
+    async def start(self, host: str, port: int) -> asyncio.AbstractServer:
         """Accept connections; raises OSError when the address cannot be had."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._connection, host, port)
-
-    @property
-    def port(self) -> int:
-        """The port that the system gave."""
-        assert self._server is not None
-        return bound_port(self._server)
+        return self._server
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -84,12 +79,6 @@ class HttpServer:
 
     def _connection(self) -> "_HttpConnection":
         return _HttpConnection(self)
-
-
-def bound_port(server: asyncio.AbstractServer) -> int:
-    """The port that the system gave to a listening server; asyncio, uvloop and simulators all name sockets."""
-    port: int = server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-    return port
 
 
 class _HttpConnection(asyncio.Protocol):

@@ -26,10 +26,11 @@ class Listener:
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._idle_sweeps_max = max(1, round(door.settings.connection_idle_ms / 1000 / SWEEP_SECONDS))
 
-    async def start(self, host: str, port: int) -> None:
+    async def start(self, host: str, port: int) -> asyncio.AbstractServer:
         """Accept connections; raises OSError when the address cannot be had."""
         self._server = await self._door.loop.create_server(self._connection, host, port, backlog=_BACKLOG)
         self._sweep_timer = self._door.loop.call_later(SWEEP_SECONDS, self._sweep)
+        return self._server
 
     async def stop(self, *, drain_seconds: float) -> None:
         """Accept no more; answer what has started, for at most so long; then end every connection."""

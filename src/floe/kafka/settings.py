@@ -1,6 +1,7 @@
 """What the Kafka front door can be told; filled in by `floe.server` from the settings."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -23,3 +24,4 @@ class DoorSettings:
     batch_bytes_max: int = MIB + 12  # a topic's max.message.bytes where it sets none
     auto_create_topics: bool = True
     partitions_default: int = 1
+    topic_config: Mapping[str, str] = field(default_factory=dict)  # of new topics, unless they say otherwise

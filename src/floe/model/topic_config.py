@@ -127,7 +127,7 @@ _KEYS = (
         name="message.timestamp.type",
         kind=ConfigKind.STRING,
         default="CreateTime",
-        choices=("CreateTime",),
+        choices=("CreateTime", "LogAppendTime"),
         is_in_effect=True,
     ),
     _int("max.message.bytes", 1_048_588, is_in_effect=True),

@@ -5,7 +5,7 @@ the request's own dispatch.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -43,7 +43,7 @@ class KafkaCounters:
         self.records_in = 0
         self.connections = 0
         self.connections_total = 0
-        self.request_memory = 0
+        self.request_memory_source: Callable[[], int] = int  # bytes of requests held now
         self.paused_connections = 0
 
     def latency_of(self, api: str) -> LatencyCounts:
@@ -87,7 +87,7 @@ class KafkaCollector(Collector):
             counts.paused_connections,
         )
         yield GaugeMetricFamily(
-            "floe_kafka_request_memory_bytes", "Bytes of requests held", value=counts.request_memory
+            "floe_kafka_request_memory_bytes", "Bytes of requests held", value=counts.request_memory_source()
         )
 
     def _calls(self, counts: KafkaCounters) -> Iterable[Metric]:

@@ -54,7 +54,7 @@ async def _create(
         topic = await door.metadata.create_topic(
             asked.name,
             partitions=_partitions(door, asked),
-            config=_config(asked),
+            config={**door.settings.topic_config, **_config(asked)},
             validate_only=validate_only,
         )
     except Rejected as error:

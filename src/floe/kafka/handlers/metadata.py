@@ -65,7 +65,9 @@ async def _create_and_answer(door: Door, call: Call, request: MetadataRequest, n
     failures: dict[str, ErrorCode] = {}
     for name in names[:_CREATED_MAX]:
         try:
-            await door.metadata.create_topic(name, partitions=door.settings.partitions_default, config={})
+            await door.metadata.create_topic(
+                name, partitions=door.settings.partitions_default, config=door.settings.topic_config
+            )
         except FloeError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 failures[name] = error.code

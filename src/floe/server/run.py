@@ -1,0 +1,62 @@
+"""A broker as the whole process: event loop, signals, garbage collection."""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+
+from floe.config.settings import Settings
+from floe.observability.logs import get_log
+from floe.server.assemble import parts_from
+from floe.server.broker import Broker
+
+_log = get_log("server")
+_GC_THRESHOLDS = (50_000, 50, 50)
+
+
+def run_broker(settings: Settings, started: Callable[[Broker], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then drain and return; a second signal ends at once.
+
+    `started` is called when clients are served. Raises `CannotStart` and `SettingsError`.
+    """
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(_serve(settings, started))
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+async def _serve(settings: Settings, started: Callable[[Broker], None]) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def asked_to_stop(number: int) -> None:
+        if stop.is_set():
+            raise SystemExit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked_to_stop, number)
+    broker = Broker(settings, parts_from(settings))
+    await broker.start()
+    started(broker)
+    settle_memory()
+    await stop.wait()
+    _log.info("stopping")
+    await broker.stop(drain=True)
+    _log.info("stopped")
+
+
+def settle_memory() -> None:
+    """Keep what start-up made out of every later collection, and collect rarely: a full pass over millions of
+    objects is a pause of hundreds of milliseconds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
