@@ -17,6 +17,11 @@ def producer_key(range_id: RangeId, producer_id: int) -> bytes:
     return _KEY.pack(PRODUCER, range_id, producer_id)
 
 
+def read_producer_key(key: bytes) -> tuple[RangeId, ProducerId]:
+    _, range_id, producer_id = _KEY.unpack(key)
+    return RangeId(range_id), ProducerId(producer_id)
+
+
 def producers_end(range_id: RangeId) -> bytes:
     """The end of a range's producer states, exclusive."""
     return _KEY.pack(PRODUCER, range_id + 1, 0)

@@ -17,7 +17,7 @@ from floe.metadata.codecs.object_rows import decode_results, encode_object, obje
 from floe.metadata.codecs.rows import encode_span, row_key
 from floe.metadata.codecs.time_nodes import encode_node, node_key
 from floe.metadata.coordinators.closed_buckets import ClosedBuckets
-from floe.metadata.coordinators.drop_index import move_drop
+from floe.metadata.coordinators.drop_index import DropIndex
 from floe.metadata.coordinators.producers import ProducerKey, Producers
 from floe.metadata.coordinators.range_cache import RangeCache
 from floe.metadata.vnode import Transaction, Vnode
@@ -41,12 +41,19 @@ class Committer:
     """Commits to one vnode's ranges."""
 
     def __init__(
-        self, vnode: Vnode, ranges: RangeCache, producers: Producers, closed: ClosedBuckets, clock: Clock
+        self,
+        vnode: Vnode,
+        ranges: RangeCache,
+        producers: Producers,
+        closed: ClosedBuckets,
+        drops: DropIndex,
+        clock: Clock,
     ) -> None:
         self._vnode = vnode
         self._ranges = ranges
         self._producers = producers
         self._closed = closed
+        self._drops = drops
         self._clock = clock
 
     async def commit(self, commits: Sequence[ObjectCommit]) -> list[Results]:
@@ -57,7 +64,7 @@ class Committer:
         mark = self._closed.decided
         if mark is None:
             mark = await self._closed.load(tx)
-        draft = _Draft(tx, self._ranges, self._producers, self._clock.now_ms())
+        draft = _Draft(tx, self._ranges, self._producers, self._drops, self._clock.now_ms())
         results = [await self._decide_object(commit, mark, draft, tx) for commit in commits]
         draft.write()
         return results
@@ -79,10 +86,13 @@ class Committer:
 class _Draft:
     """All that one transaction decides; written at its end, each range and producer once."""
 
-    __slots__ = ("_created", "_logs", "_now", "_producers", "_ranges", "_refused", "_states", "_tx")
+    __slots__ = ("_created", "_drops", "_logs", "_now", "_producers", "_ranges", "_refused", "_states", "_tx")
 
-    def __init__(self, tx: Transaction, ranges: RangeCache, producers: Producers, now_ms: int) -> None:
+    def __init__(
+        self, tx: Transaction, ranges: RangeCache, producers: Producers, drops: DropIndex, now_ms: int
+    ) -> None:
         self._tx = tx
+        self._drops = drops
         self._ranges = ranges
         self._producers = producers
         self._now = now_ms
@@ -170,5 +180,5 @@ class _Draft:
             tx.put(node_key(range_id, node.level, node.index), encode_node(node.max_timestamp))
         record = log.record(now)
         if record.drop_at != log.drop_at:
-            move_drop(tx, range_id, log.drop_at, record.drop_at)
+            self._drops.move(tx, range_id, log.drop_at, record.drop_at)
         return record

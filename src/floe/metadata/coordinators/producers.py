@@ -15,8 +15,9 @@ from floe.metadata.codecs.producer_states import (
     producer_key,
     read_expiry_key,
 )
+from floe.metadata.coordinators.due_queue import DueQueue
 from floe.metadata.coordinators.lru import Lru
-from floe.metadata.keys import PRODUCER_EXPIRY, u64
+from floe.metadata.keys import PRODUCER_EXPIRY
 from floe.metadata.vnode import Transaction, Vnode
 from floe.model.ids import ProducerId, RangeId
 
@@ -33,6 +34,7 @@ class Producers:
         self, vnode: Vnode, *, expiry_ms: int = EXPIRY_MS, capacity: int = PRODUCERS_CACHED_MAX
     ) -> None:
         self._vnode = vnode
+        self._expiries = DueQueue(vnode, PRODUCER_EXPIRY)
         self._expiry_ms = expiry_ms
         self._decided: Lru[ProducerKey, ProducerState] = Lru(capacity)
         self.decided = self._decided.get
@@ -53,7 +55,7 @@ class Producers:
         for key, state in changed.items():
             tx.put(producer_key(*key), encode_producer(state))
         for key in created:
-            tx.put(expiry_key(changed[key].last_used_ms + self._expiry_ms, *key), b"")
+            self._expiries.put(tx, expiry_key(changed[key].last_used_ms + self._expiry_ms, *key))
         tx.when_decided(partial(self._decide, changed))
 
     async def expire(self, now_ms: int, limit: int) -> bool:
@@ -61,8 +63,8 @@ class Producers:
         return await self._vnode.run(partial(self._expire, now_ms, limit))
 
     async def _expire(self, now_ms: int, limit: int, tx: Transaction) -> bool:
-        due = await tx.scan(PRODUCER_EXPIRY, PRODUCER_EXPIRY + u64(now_ms + 1), limit)
-        for key, _ in due:
+        due = await self._expiries.due(tx, now_ms, limit)
+        for key in due:
             tx.delete(key)
             _, range_id, producer_id = read_expiry_key(key)
             state = await self.load(tx, range_id, producer_id)
@@ -70,7 +72,7 @@ class Producers:
                 continue
             expires_at = state.last_used_ms + self._expiry_ms
             if expires_at > now_ms:
-                tx.put(expiry_key(expires_at, range_id, producer_id), b"")
+                self._expiries.put(tx, expiry_key(expires_at, range_id, producer_id))
             else:
                 self.remove(tx, range_id, producer_id)
         return len(due) == limit

@@ -5,34 +5,28 @@ answers durable facts. Methods of background work do at most so much and say whe
 """
 
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import NamedTuple
 
-from floe.machines.range_record import RangeRecord
 from floe.machines.retention import RangeLimits
 from floe.metadata.api import FindRequest
 from floe.metadata.coordinators.closed_buckets import ClosedBuckets
 from floe.metadata.coordinators.commit import Committer, Results
+from floe.metadata.coordinators.drop_index import DropIndex
 from floe.metadata.coordinators.finding import Finder
+from floe.metadata.coordinators.held_objects import HeldObjects
 from floe.metadata.coordinators.producers import EXPIRY_MS, Producers
 from floe.metadata.coordinators.range_cache import RangeCache
+from floe.metadata.coordinators.range_life import RangeLife, RangeSpec
+from floe.metadata.coordinators.retention import Retention
 from floe.metadata.coordinators.waiters import Waiter, Waiters
-from floe.metadata.vnode import Transaction, Vnode
+from floe.metadata.vnode import Vnode
 from floe.model.coordinates import ObjectCommit, RangeView
-from floe.model.ids import RangeId, TopicId
-from floe.model.topic import RangeState
+from floe.model.ids import RangeId
 from floe.observability.clock import Clock
 from floe.observability.metrics import Metrics
 
 __all__ = ["RangeCoordinator", "RangeLimits", "RangeSpec", "Waiter"]
 
-
-class RangeSpec(NamedTuple):
-    """A range to be created."""
-
-    range_id: RangeId
-    topic_id: TopicId
-    limits: RangeLimits = RangeLimits()
+PRODUCERS_PER_PASS = 256
 
 
 class RangeCoordinator:
@@ -41,21 +35,35 @@ class RangeCoordinator:
     def __init__(
         self, vnode: Vnode, *, clock: Clock, metrics: Metrics, producer_expiry_ms: int = EXPIRY_MS
     ) -> None:
-        self._vnode = vnode
         self._clock = clock
         self._waiters = Waiters()
-        self._ranges = RangeCache(vnode, self._waiters)
-        self._producers = Producers(vnode, expiry_ms=producer_expiry_ms)
-        self._closed = ClosedBuckets(vnode)
-        self._committer = Committer(vnode, self._ranges, self._producers, self._closed, clock)
-        self._finder = Finder(vnode, self._ranges)
         self._commit_seconds = metrics.coordinator_seconds.labels("commit")
-        self.view_now = self._ranges.view_now
-        """The durable view of a range without rows, or None when it is not in memory."""
+        ranges = self._ranges = RangeCache(vnode, self._waiters)
+        producers = self._producers = Producers(vnode, expiry_ms=producer_expiry_ms)
+        closed, drops = ClosedBuckets(vnode), DropIndex(vnode)
+        held = HeldObjects(vnode, closed)
+        self._committer = Committer(vnode, ranges, producers, closed, drops, clock)
+        self._finder = Finder(vnode, ranges)
+        life = RangeLife(vnode, ranges, producers, held, drops, clock)
+        retention = Retention(vnode, ranges, held, drops, clock)
 
-    async def create_ranges(self, items: Sequence[RangeSpec]) -> None:
-        """Create ranges from offset 0; one that is there already is left as it is."""
-        await self._vnode.run(partial(self._create, items))
+        # The durable view of a range without rows, or None when it is not in memory.
+        self.view_now = ranges.view_now
+        # Steps of topic operations.
+        self.create_ranges = life.create
+        self.configure_ranges = life.configure
+        self.mark_deleting = life.mark_deleting
+        self.drop_rows = life.drop
+        # The front of ranges.
+        self.delete_records = retention.delete_records
+        self.retention_pass = retention.run_pass
+        # Objects' life, as far as it is this vnode's.
+        self.close_bucket = held.close
+        self.released_page = held.released
+        self.acknowledge_released = held.acknowledge_released
+        # Lookups by time.
+        self.find_timestamp = self._finder.find_timestamp
+        self.find_max_timestamp = self._finder.find_max_timestamp
 
     async def commit(self, commits: Sequence[ObjectCommit]) -> list[Results]:
         """Commit this vnode's parts of objects, in order; see `metadata.api.Metadata.commit`."""
@@ -67,12 +75,6 @@ class RangeCoordinator:
     async def find(self, requests: Iterable[FindRequest]) -> list[RangeView]:
         """One view per request, now."""
         return [await self._finder.find(request) for request in requests]
-
-    async def find_timestamp(self, range_id: RangeId, timestamp: int) -> RangeView:
-        return await self._finder.find_timestamp(range_id, timestamp)
-
-    async def find_max_timestamp(self, range_id: RangeId) -> RangeView:
-        return await self._finder.find_max_timestamp(range_id)
 
     def register(self, waiter: Waiter, range_ids: Sequence[RangeId]) -> list[RangeId]:
         """Let a waiter be woken by these ranges, at once if there is news; returns what to pass to `load`.
@@ -98,10 +100,6 @@ class RangeCoordinator:
     def unregister(self, waiter: Waiter, range_ids: Iterable[RangeId]) -> None:
         self._waiters.remove(waiter, range_ids)
 
-    async def _create(self, items: Sequence[RangeSpec], tx: Transaction) -> None:
-        created: dict[RangeId, RangeRecord] = {}
-        for range_id, topic_id, limits in items:
-            if await self._ranges.load(tx, range_id) is None:
-                created[range_id] = RangeRecord(topic_id, RangeState.ACTIVE, limits)
-        if created:
-            self._ranges.save(tx, created)
+    async def expire_producers(self, limit: int = PRODUCERS_PER_PASS) -> bool:
+        """Forget producers that were not seen for long; whether there may be more."""
+        return await self._producers.expire(self._clock.now_ms(), limit)
