@@ -13,6 +13,12 @@ from floe.model.ids import Bucket
 NONE_CLOSED = Bucket(-1)
 
 
+async def read_mark(tx: Transaction) -> Bucket:
+    """The greatest closed bucket, from the store."""
+    value = await tx.get(MARK)
+    return NONE_CLOSED if value is None else Bucket(read_u64(value, 0))
+
+
 class ClosedBuckets:
     """The mark of one vnode."""
 
@@ -29,8 +35,7 @@ class ClosedBuckets:
         """The greatest closed bucket, as decided before this transaction."""
         if self._decided is not None:
             return self._decided
-        value = await tx.get(MARK)
-        mark = NONE_CLOSED if value is None else Bucket(read_u64(value, 0))
+        mark = await read_mark(tx)
         tx.when_decided(partial(self._set, mark))
         return mark
 
