@@ -83,16 +83,19 @@ class OperationDriver:
         self._running: dict[int, asyncio.Task[None]] = {}
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
 
-    @property
-    def running(self) -> int:
-        """How many operations are being driven or wait for room."""
-        return len(self._running)
+    def is_running(self, operation_id: int) -> bool:
+        return operation_id in self._running
 
-    async def begin(self, tx: Transaction, arguments: Arguments) -> int:
-        """Add an operation to a transaction of the home; it is driven once that is durable."""
-        operation_id = self._random.getrandbits(63) or 1
-        while await tx.get(operation_key(operation_id)) is not None:
-            operation_id = self._random.getrandbits(63) or 1
+    async def begin(self, tx: Transaction, arguments: Arguments, operation_id: int = 0) -> int:
+        """Add an operation to a transaction of the home; it is driven once that is durable.
+
+        One that is given an id begins only if it is not under way already.
+        """
+        if operation_id and await tx.get(operation_key(operation_id)) is not None:
+            return operation_id
+        while not operation_id:
+            drawn = self._random.getrandbits(63)
+            operation_id = drawn if await tx.get(operation_key(drawn)) is None else 0
         row = OperationRow(0, arguments)
         tx.put(operation_key(operation_id), encode_operation(row))
         tx.when_durable(partial(self._launch, operation_id, row))
