@@ -6,6 +6,7 @@ from random import Random
 import msgspec
 
 from floe.metadata.api import FindRequest
+from floe.metadata.coordinators.objects import ObjectHome
 from floe.metadata.coordinators.ranges import RangeCoordinator, RangeLimits, RangeSpec
 from floe.metadata.store.memory import MemoryDisk, MemoryStore
 from floe.metadata.vnode import Vnode
@@ -45,6 +46,7 @@ class Shard:
         self.vnode = Vnode(self.store, VnodeId(0))
         self.vnode.led(Term(disk.terms[0]))
         self.ranges = RangeCoordinator(self.vnode, clock=self.clock, metrics=Metrics())
+        self.home = ObjectHome(self.vnode, clock=self.clock)
 
     def crash(self) -> None:
         disk = self.store.crash()
