@@ -307,6 +307,23 @@ async def test_vnode_without_a_term_refuses_work():
             await vnode.get_durable(b"a")
 
 
+async def test_read_that_the_store_fences_ends_the_term():
+    store = GatedStore()
+    resets = []
+    async with leading(store) as vnode:
+        vnode.on_reset(lambda: resets.append(1))
+        store.disk.terms[0] += 1  # Another broker leads; nobody has told this one yet.
+        with pytest.raises(Unavailable):
+            await vnode.get_durable(b"a")
+        assert vnode.term is None
+        assert resets
+        with pytest.raises(Unavailable):
+            await get(vnode, b"a")
+        store.depose(V0)
+        await settled()
+        assert await get(vnode, b"a") is None
+
+
 async def test_new_term_during_a_commit_is_kept_when_that_commit_fails():
     store = GatedStore()
     async with leading(store) as vnode:

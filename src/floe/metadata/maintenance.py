@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from floe.model.errors import FloeError
 from floe.observability.clock import Clock
-from floe.observability.logs import get_log
+from floe.observability.logs import Sparing, get_log
 from floe.observability.metrics import Metrics
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ _log = get_log("metadata")
 
 
 class Job(NamedTuple, Generic[T]):
-    """A kind of work: one bounded pass over one vnode, which says whether it would find more."""
+    """A kind of work: one bounded pass over one vnode, which says whether there is more to do."""
 
     name: str
     interval_seconds: float
@@ -30,13 +30,21 @@ class Job(NamedTuple, Generic[T]):
 
 
 class Maintenance(Generic[T]):
-    """Runs each job as a task over all vnodes."""
+    """Runs each job as a task over the vnodes that are led."""
 
     def __init__(
-        self, jobs: Sequence[Job[T]], vnodes: Sequence[T], *, clock: Clock, metrics: Metrics
+        self,
+        jobs: Sequence[Job[T]],
+        vnodes: Sequence[T],
+        *,
+        is_led: Callable[[T], bool],
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
         self._jobs = jobs
         self._vnodes = vnodes
+        self._is_led = is_led
+        self._sparing = Sparing()
         self._clock = clock
         self._metrics = metrics
         self._tasks: list[asyncio.Task[None]] = []
@@ -54,15 +62,15 @@ class Maintenance(Generic[T]):
 
     async def run_round(self, job: Job[T]) -> bool:
         """Run one job on every vnode once; whether one of them has more to do than a round allows."""
-        has_more = False
-        is_whole = True
-        for vnode in self._vnodes:
+        has_more, is_whole = False, True
+        for vnode in [vnode for vnode in self._vnodes if self._is_led(vnode)]:
             try:
                 async with asyncio.timeout(PASS_SECONDS_MAX):
                     has_more |= await self._run_passes(job, vnode)
             except (FloeError, TimeoutError) as error:
                 is_whole = False
-                _log.warning("background job put off", job=job.name, reason=str(error))
+                if self._sparing.admits(self._clock.monotonic()):
+                    _log.warning("background job put off", job=job.name, reason=str(error))
         if job.when_round_ends is not None:
             job.when_round_ends()
         if is_whole:

@@ -65,7 +65,13 @@ class Router:
         self._changes = TopicChanges(self.ring, homes, self._counters, self.topics, random=random)
         self._follower = LeadershipFollower(store, self._hosts)
         self._upkeep = Upkeep(self.ring, self._hosts, metrics)
-        self._maintenance = Maintenance(self._upkeep.jobs(), self._hosts, clock=clock, metrics=metrics)
+        self._maintenance = Maintenance(
+            self._upkeep.jobs(),
+            self._hosts,
+            is_led=lambda host: host.vnode.term is not None,
+            clock=clock,
+            metrics=metrics,
+        )
         self._clock = clock
         self._next_home = 0
         self._owners: dict[RangeId, VnodeId] = {}

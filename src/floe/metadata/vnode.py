@@ -34,7 +34,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from floe.metadata.store.port import KEY_BYTES_MAX, Store
-from floe.model.errors import FloeError, Unavailable
+from floe.model.errors import Fenced, FloeError, Unavailable
 from floe.model.ids import Term, VnodeId
 
 T = TypeVar("T")
@@ -224,13 +224,31 @@ class Vnode:
         self.led(None)
 
     async def _get(self, key: bytes) -> bytes | None:
-        return await self._store.get(self.id, self._leading_term(), key)
+        term = self._leading_term()
+        try:
+            return await self._store.get(self.id, term, key)
+        except Fenced as error:
+            raise self._fenced(term) from error
 
     async def _scan(self, start: bytes, end: bytes, limit: int) -> list[Pair]:
-        return await self._store.scan(self.id, self._leading_term(), start, end, limit)
+        term = self._leading_term()
+        try:
+            return await self._store.scan(self.id, term, start, end, limit)
+        except Fenced as error:
+            raise self._fenced(term) from error
 
     async def _floor(self, key: bytes, low: bytes) -> Pair | None:
-        return await self._store.floor(self.id, self._leading_term(), key, low)
+        term = self._leading_term()
+        try:
+            return await self._store.floor(self.id, term, key, low)
+        except Fenced as error:
+            raise self._fenced(term) from error
+
+    def _fenced(self, term: Term) -> Unavailable:
+        """The store says that a term is over, maybe before `led` does."""
+        if term == self._term:
+            self.led(None)
+        return Unavailable(f"leadership changed. vnode={self.id}")
 
     def _is_telling_too_much(self, term: Term, low: bytes, high: bytes) -> bool:
         """Whether a read of these keys that has just ended may show what is not published.

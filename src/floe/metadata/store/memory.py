@@ -102,6 +102,8 @@ class MemoryStore:
         return self.disk.vnodes[vnode].floor(key, low)
 
     async def close(self) -> None:
+        for vnode in range(self.vnode_count):
+            self._feed.tell(VnodeId(vnode), None)
         self.crash()
 
     def crash(self) -> MemoryDisk:
