@@ -21,7 +21,7 @@ Entry = tuple[RangeId, Batch]
 class Append:
     """One request and the outcomes known so far; answered once, when the last is known or given up."""
 
-    __slots__ = ("_missing", "_results", "entries", "future", "size")
+    __slots__ = ("_buffer_size", "_missing", "_results", "entries", "future", "size")
 
     def __init__(
         self, future: asyncio.Future[list[EntryResult]], entries: Sequence[Entry], size: int
@@ -31,6 +31,7 @@ class Append:
         self.size = size
         self._results: list[EntryResult | None] | None = [None] * len(entries)
         self._missing = len(entries)
+        self._buffer_size = 0
 
     def settle(self, index: int, result: EntryResult) -> None:
         """The outcome of one entry; ignored when the request was answered before."""
@@ -55,7 +56,9 @@ class Append:
     @property
     def buffer_size(self) -> int:
         """Bytes of the buffer that a view of any batch keeps alive."""
-        return memoryview(self.entries[0][1].view.obj).nbytes
+        if not self._buffer_size:
+            self._buffer_size = memoryview(self.entries[0][1].view.obj).nbytes
+        return self._buffer_size
 
 
 class AppendedSpan:

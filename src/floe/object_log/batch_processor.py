@@ -81,9 +81,13 @@ class BatchProcessor:
             loop.call_soon(self._decide)
         return future
 
-    async def drain(self) -> None:
-        """Refuse new appends; return when those taken so far were answered and their bytes let go."""
+    def refuse(self) -> None:
+        """Take no more appends."""
         self._is_closed = True
+
+    async def drain(self) -> None:
+        """Return when every append that was taken was answered and its bytes let go."""
+        assert self._is_closed
         while self._appends or self._uploads:
             self._close_due(self._clock.monotonic(), is_last=True)
             if self._uploads:
@@ -92,7 +96,7 @@ class BatchProcessor:
 
     async def close(self) -> None:
         """Stop without waiting for anybody; appends that did not leave are answered as not written."""
-        self._is_closed = True
+        self.refuse()
         if self._timer is not None:
             self._timer.cancel()
         for append in self._appends:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from floe.metadata.api import Metadata
 from floe.model.coordinates import EntryResult, ObjectCommit
 from floe.model.error_codes import ErrorCode
-from floe.model.errors import FloeError, Unavailable
+from floe.model.errors import Fenced, FloeError, Unavailable
 from floe.model.ids import ObjectId, VnodeId
 from floe.object_log.appends import AppendedSpan, ClosedObject, Part
 from floe.object_log.settings import EngineSettings
@@ -181,7 +181,7 @@ class Committer:
         while True:
             try:
                 return await self._metadata.commit(vnode, commits)
-            except Unavailable as error:
+            except (Unavailable, Fenced) as error:
                 _log.warning("commit outcome unknown", vnode=vnode, objects=len(commits), reason=str(error))
             except FloeError as error:
                 _log.error("commit refused", vnode=vnode, objects=len(commits), reason=str(error))

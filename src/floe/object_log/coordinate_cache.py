@@ -61,7 +61,8 @@ class CoordinateCache:
     def rows_from(self, range_id: RangeId, offset: int, *, max_bytes: int, rows_max: int) -> list[Row]:
         """Contiguous rows from the one that holds `offset` on; empty when that one is not known.
 
-        The first row always counts; those after it only if they fit in `max_bytes` with it.
+        The first row is always there; those after it only if they fit in `max_bytes` behind what the first
+        one holds from `offset` on, guessed from the share of its offsets.
         """
         known = self._by_range.get(range_id)
         if known is None:
@@ -70,8 +71,9 @@ class CoordinateCache:
         if at < 0 or known.rows[at].last < offset:
             return []
         self._by_range.move_to_end(range_id)
-        found = [known.rows[at]]
-        left = max_bytes - found[0].size
+        first = known.rows[at]
+        found = [first]
+        left = max_bytes - first.size * (first.last - offset + 1) // (first.last - first.first + 1)
         for row in known.rows[at + 1 : at + rows_max]:
             if row.size > left or row.first != found[-1].last + 1:
                 break

@@ -124,6 +124,7 @@ class ObjectLog:
 
     async def close(self, *, drain: bool) -> None:
         """Stop. With `drain`, take no more appends and wait for the outcome of those that were taken."""
+        self._processor.refuse()
         await self._deleter.close()
         if drain:
             await self._processor.drain()

@@ -141,6 +141,8 @@ class Purgatory:
             async with self._slots[pool]:
                 key = object_key(self._cluster_id, first.object)
                 data = await self._objects.get_range(key, first.position, size)
+            if len(data) != size:
+                raise Unavailable(f"the store gave {len(data)} bytes of {size}. object={first.object}")
             starts = [row.position - first.position for row in group]
             held = [data[start : start + row.size] for start, row in zip(starts, group, strict=True)]
         wanted = sum(row.size for row in group)

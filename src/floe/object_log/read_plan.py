@@ -76,7 +76,7 @@ class ReadPlan:
         if rows[0].size > left and left < self.max_bytes:
             return 0  # hardly anything of it would fit behind what is planned already
         self.rows[number] = rows
-        return left - sum(row.size for row in rows)
+        return left - min(sum(row.size for row in rows), self.requests[number].max_bytes)
 
     def _hold(self, range_id: RangeId, offset: int, budget: int, cached: Find) -> int:
         """Keep spans that are in memory from an offset on; returns about what the request gets of them."""

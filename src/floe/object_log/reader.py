@@ -12,7 +12,8 @@ Coordinates are hints. When an object is not there, what was known of the range 
 asked again, and the read is tried once more.
 
 How much is read that is not needed: the first row of a range is read whole, though the offset may lie within
-it; later rows are read only if they fit in the budget. So at most one row, 1 MiB, per range that is served.
+it; later rows are read only if they fit in the budget behind the guessed rest of the first. What is read in
+vain is then at most the size of that first row: 1 MiB, per range that is served.
 """
 
 import asyncio
@@ -91,9 +92,9 @@ class Reader:
             if budget <= 0 and not min_one:
                 results.append(ReadResult(_NONE, view.log_start, log_end, view.last_stable, [], 0))
                 continue
-            taken = collect(find_hot, range_id, offset, budget, at_least_one=min_one)
+            taken = collect(find_hot, range_id, offset, log_end, budget, min_one)
             if taken is None:
-                taken = collect(self._cache.find, range_id, offset, budget, at_least_one=min_one)
+                taken = collect(self._cache.find, range_id, offset, log_end, budget, min_one)
                 if taken is None:
                     return None
                 steps.append((range_id, offset, taken[2]))
@@ -218,7 +219,8 @@ class Reader:
             budget = min(request.max_bytes, left)
             taken = None
             if not view.error and (budget > 0 or min_one):
-                taken = collect(plan.spans.find, request.range, request.offset, budget, at_least_one=min_one)
+                find = plan.spans.find
+                taken = collect(find, request.range, request.offset, view.log_end, budget, min_one)
             pieces, size, next_offset = taken or ([], 0, request.offset)
             if size:
                 left -= size

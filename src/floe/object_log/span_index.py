@@ -68,12 +68,12 @@ class SpanIndex:
 
 
 def collect(
-    find: Find, range_id: RangeId, offset: int, budget: int, *, at_least_one: bool
+    find: Find, range_id: RangeId, offset: int, log_end: int, budget: int, at_least_one: bool
 ) -> tuple[list[Buffer], int, int] | None:
     """Whole batches from the one that holds `offset` on, within the budget, as far as `find` knows them.
 
     Returns pieces, their size and the offset after them; None when the offset itself is not known. The first
-    batch alone may be larger than the budget, if `at_least_one`.
+    batch alone may be larger than the budget, if `at_least_one`. Nothing is looked for from `log_end` on.
     """
     span = find(range_id, offset)
     if span is None:
@@ -95,5 +95,5 @@ def collect(
             offset = span.bases[last]
             break
         offset = span.end
-        span = find(range_id, offset)
+        span = find(range_id, offset) if offset < log_end else None
     return pieces, size, offset

@@ -55,5 +55,5 @@ def _pinned_size(span: AppendedSpan, start: int, end: int) -> int | None:
             return None
         batch_size = span.batches[number].size
         size += batch_size
-        pinned += batch_size * buffer_size // append.size
+        pinned += max(batch_size, batch_size * buffer_size // append.size)
     return None if size < (end - start) * SMALL_BATCH_BYTES else pinned
