@@ -2,7 +2,8 @@
 
 Two clients of one bucket are used. Puts go through one that never repeats a request by itself: a repeat that
 met its own first attempt would look like `AlreadyExists` and hide the unknown outcome from `retrying.py`,
-which settles it. Everything else may be repeated harmlessly below us.
+which settles it. Deletes do too, lest a throttled key is repeated with its whole page. Reads and the parts of
+an upload may be repeated harmlessly below us.
 
 Conditional writes: `put` is a single request with If-None-Match (or the store's own form of it). A writer's
 object is put the same way while it fits one part. Beyond that it is a multipart upload, which obstore cannot
@@ -11,6 +12,7 @@ that moment would both succeed, the last one winning. A broken writer aborts its
 leaves one that the bucket's lifecycle rule must collect.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -36,12 +38,14 @@ from floe.storage.objects.port import (
     ObjectNotFound,
     ObjectWriter,
 )
+from floe.storage.objects.spans import cut, merged
 
 if TYPE_CHECKING:
     from obstore import AsyncWritableFile, ObjectMeta
 
 PART_BYTES = 8 << 20  # at most 10,000 parts: 80 GiB an object
 _PARTS_IN_FLIGHT_MAX = 4
+_READS_IN_FLIGHT_MAX = 8
 _LIST_PAGE = 1000
 
 # What obstore raises: its own tree, and FileNotFoundError for a missing key.
@@ -75,41 +79,39 @@ class CloudObjects:
             raise _translated(error, key) from error
 
     async def get_range(self, key: str, position: int, size: int) -> memoryview:
-        return (await self.get_ranges(key, [(position, size)]))[0]
+        check_key(key)
+        check_span(position, size)
+        return await self._get_one(key, position, size) if size else memoryview(b"")
 
     async def get_ranges(self, key: str, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
         check_key(key)
         for position, size in spans:
             check_span(position, size)
-        asked = [span for span in spans if span[1]]
-        found = iter(await self._get_filled(key, asked) if asked else ())
-        return [next(found) if size else memoryview(b"") for _, size in spans]
+        # obstore's own reader of several ranges panics when one lies past the end.
+        wholes = merged([span for span in spans if span[1]])
+        contents: list[memoryview] = []
+        for first in range(0, len(wholes), _READS_IN_FLIGHT_MAX):
+            part = wholes[first : first + _READS_IN_FLIGHT_MAX]
+            contents += await asyncio.gather(*(self._get_one(key, *whole) for whole in part))
+        return [cut([span], wholes, contents)[0] if span[1] else memoryview(b"") for span in spans]
 
-    async def _get_filled(self, key: str, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
+    async def _get_one(self, key: str, position: int, size: int) -> memoryview:
         try:
-            if len(spans) == 1:
-                position, size = spans[0]
-                pieces = [await obstore.get_range_async(self._repeating, key, start=position, length=size)]
-            else:
-                starts, lengths = zip(*spans, strict=True)
-                pieces = await obstore.get_ranges_async(self._repeating, key, starts=starts, lengths=lengths)
+            data = await obstore.get_range_async(self._repeating, key, start=position, length=size)
         except _ERRORS as error:
-            raise await self._read_error(error, key, spans) from error
-        views = [memoryview(piece) for piece in pieces]
-        if any(len(view) != size for view, (_, size) in zip(views, spans, strict=True)):
-            raise await self._read_error(None, key, spans)
-        return views
+            raise await self._read_error(error, key, position, size) from error
+        view = memoryview(data)
+        if len(view) != size:
+            raise await self._read_error(None, key, position, size)
+        return view
 
-    async def _read_error(
-        self, error: Exception | None, key: str, spans: Sequence[tuple[int, int]]
-    ) -> FloeError:
+    async def _read_error(self, error: Exception | None, key: str, position: int, size: int) -> FloeError:
         """Whether a failed or short read asked for too much (`Corrupt`) or was a failure of the store."""
         if isinstance(error, FileNotFoundError | PermissionDeniedError | UnauthenticatedError):
             return _translated(error, key)
         info = await self.head(key)
-        for position, size in spans:
-            if position + size > info.size:
-                return past_end(key, position, size, info.size)
+        if position + size > info.size:
+            return past_end(key, position, size, info.size)
         return _translated(error, key) if error else Unavailable(f"the store sent too few bytes. key={key}")
 
     async def stream(self, key: str, position: int, size: int, chunk_bytes: int) -> AsyncIterator[memoryview]:
@@ -128,9 +130,9 @@ class CloudObjects:
                 for start in range(0, len(view), chunk_bytes):
                     yield view[start : start + chunk_bytes]
         except _ERRORS as error:
-            raise await self._read_error(error, key, [(position, size)]) from error
+            raise await self._read_error(error, key, position, size) from error
         if received != size:
-            raise await self._read_error(None, key, [(position, size)])
+            raise await self._read_error(None, key, position, size)
 
     async def head(self, key: str) -> ObjectInfo:
         try:
@@ -141,7 +143,7 @@ class CloudObjects:
     async def delete(self, keys: Sequence[str]) -> dict[str, str]:
         for key in keys:
             check_key(key)
-        return await delete_many(self._repeating, keys)
+        return await delete_many(self._store, keys)
 
     async def list(self, prefix: str, start_after: str = "") -> AsyncIterator[ObjectInfo]:
         # obstore lists whole folders; what the prefix says about names in the last folder is checked here.

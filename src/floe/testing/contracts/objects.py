@@ -177,9 +177,16 @@ class ListContract:
         keys = sorted(["a/1", "a/2/x", "a/2/y", "a/3", "b/1"])
         for key in keys:
             await objects.put(key, [b"x"])
-        for after in [*keys, "", "a", "a/2", "a/2/xx", "a/22", "b", "c"]:
+        for after in [*keys, "", "a/0", "a/2/xx", "a/22", "c"]:
             assert await keys_of(objects, "", after) == [key for key in keys if key > after]
             assert await keys_of(objects, "a/", after) == [key for key in keys if key > after and key < "b"]
+
+    async def test_a_listing_can_start_after_what_is_only_a_folder(self, objects: Objects) -> None:
+        keys = ["a/1", "a/2/x", "a/3", "b/1"]
+        for key in keys:
+            await objects.put(key, [b"x"])
+        for after in ["a", "a/2", "b"]:
+            assert await keys_of(objects, "", after) == [key for key in keys if key > after]
 
     async def test_a_listing_tells_sizes(self, objects: Objects) -> None:
         await objects.put("a/1", [b"x"])
