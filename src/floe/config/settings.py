@@ -268,11 +268,17 @@ class ConsumeSettings(Group):
 class BackgroundSettings(Group):
     """Work that goes on by itself."""
 
-    retention_interval_ms: Ms = setting(
-        "retention.enforcement.interval.ms",
-        30_000,
-        "Time between two looks for records past their retention.",
-        least=100,
+    producer_expiry_ms: Ms = setting(
+        "producer.id.expiration.ms",
+        DAY_MS,
+        "An idempotent producer that wrote nothing for so long is forgotten.",
+        least=1000,
+    )
+    delete_grace_ms: Ms = setting(
+        "file.delete.delay.ms",
+        60_000,
+        "An object that no partition needs any more is deleted after this time, so that readers under way finish.",
+        least=0,
     )
     cleaner_interval_ms: Ms = setting(
         "file.cleaner.interval.ms",

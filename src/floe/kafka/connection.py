@@ -21,68 +21,42 @@ from typing_extensions import override
 from floe.kafka.call import NO_ANSWER, Call, Order, Pieces, Route
 from floe.kafka.door import Door
 from floe.kafka.receiver import Receiver
+from floe.kafka.request_head import HEAD_SIZE, body_position, peek
 from floe.model.errors import FloeError, Rejected
 from floe.observability.logs import get_log
 from floe.wire.kafka.apis import ApiKey
-from floe.wire.kafka.framing import LENGTH_SIZE, read_header
+from floe.wire.kafka.framing import LENGTH_SIZE
 
 _log = get_log("kafka")
 _JOIN_BYTES_MAX = 4096  # one short write costs less than a gathered one
+_EMPTY = memoryview(b"")
+# Looking up a member of an enum costs more than most of the steps below.
+_AT_ONCE, _IN_TURN, _ALONE = Order.AT_ONCE, Order.IN_TURN, Order.ALONE
+_API_VERSIONS = int(ApiKey.API_VERSIONS)
 
 
 class Connection(Receiver):
     """The protocol object of one client."""
 
     def __init__(self, door: Door, scratch: memoryview) -> None:
-        super().__init__(scratch=scratch, budget=door.budget, frame_bytes_max=door.settings.request_bytes_max)
+        settings = door.settings
+        super().__init__(scratch=scratch, budget=door.budget, frame_bytes_max=settings.request_bytes_max)
         self._door = door
+        self._counters = door.counters
+        self._routes = door.routes
+        self._now = door.clock.monotonic
         self._line: deque[Call] = deque()
         self._line_bytes = 0
+        self._requests_max = settings.connection_requests_max
+        self._line_bytes_max = settings.connection_bytes_max
         self._blockers = 0  # ALONE requests in line that have no answer yet
         self._is_choked = False  # the peer does not read its answers
         self._unread = 0  # bytes counted in the door's unread answers
         self._is_draining = False
-        self._resume_at = door.settings.connection_requests_max // 2
-        self.client_id: str | None = None
+        self.client_id: str | None = None  # what the first request said; clients do not change it
         self.peer = "?"
         self.swept_bytes = -1  # for the listener's sweep
         self.silent_sweeps = 0
-
-    # Room and flow.
-
-    @override
-    def has_room(self) -> bool:
-        settings = self._door.settings
-        return (
-            len(self._line) < settings.connection_requests_max
-            and self._line_bytes < settings.connection_bytes_max
-            and not self._is_choked
-            and not self._is_draining
-        )
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no request is under way."""
-        return not self._line
-
-    @property
-    def is_choked(self) -> bool:
-        return self._is_choked
-
-    @override
-    def pause_writing(self) -> None:
-        self._is_choked = True
-        self._unread = self.transport.get_write_buffer_size()
-        self._door.unread_bytes += self._unread
-        self._match_flow()
-
-    @override
-    def resume_writing(self) -> None:
-        self._is_choked = False
-        self._door.unread_bytes -= self._unread
-        self._unread = 0
-        self._advance()
-        self.read_on()
 
     # Life.
 
@@ -112,20 +86,52 @@ class Connection(Receiver):
     def eof_received(self) -> None:
         return None
 
+    @override
+    def pause_writing(self) -> None:
+        self._is_choked = True
+        self._unread = self.transport.get_write_buffer_size()
+        self._door.unread_bytes += self._unread
+        self.is_full = True
+        self.match_flow()
+
+    @override
+    def resume_writing(self) -> None:
+        self._is_choked = False
+        self._door.unread_bytes -= self._unread
+        self._unread = 0
+        self._advance()
+        self._make_room()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return not self._line
+
+    @property
+    def is_choked(self) -> bool:
+        return self._is_choked
+
     def drain(self) -> None:
         """Take no more requests; end when what has started is answered. Long polls are not waited for."""
         self._is_draining = True
-        self._match_flow()
+        self.is_full = True
+        self.match_flow()
         self._end_if_drained()
 
     @override
     def refuse(self, reason: str, **facts: object) -> None:
         if self.is_over:
             return
-        self._door.counters.error(reason)
-        if self._door.sparing.admits(self._door.clock.monotonic()):
+        self._counters.error(reason)
+        if self._door.sparing.admits(self._now()):
+            left_out = self._door.sparing.left_out()
             _log.warning(
-                "connection refused", reason=reason, peer=self.peer, client_id=self.client_id, **facts
+                "connection refused",
+                reason=reason,
+                peer=self.peer,
+                client_id=self.client_id,
+                left_out=left_out,
+                **facts,
             )
         self.end()
 
@@ -138,28 +144,33 @@ class Connection(Receiver):
 
     @override
     def frame_received(self, frame: memoryview, size: int) -> None:
-        door = self._door
-        door.counters.bytes_in += size + LENGTH_SIZE
+        self._counters.bytes_in += size + LENGTH_SIZE
         self._line_bytes += size
         try:
-            head, position = read_header(frame)
+            api_key, version, correlation_id, client_id_size = peek(frame)
+            route = self._routes.get(api_key)
+            if route is None or not _serves(route, version):
+                self._drop(size, "unsupported request", api_key=api_key, version=version)
+                return
+            position = body_position(frame, route.spec, version, client_id_size)
         except Rejected as error:
             self._drop(size, "malformed header", error=str(error))
             return
-        version = head.api_version
-        self.client_id = head.client_id
-        route = door.routes.get(head.api_key)
-        if route is None or not _serves(route, version):
-            self._drop(size, "unsupported request", api_key=head.api_key, version=version)
-            return
-        call = Call(self, route, version, head.correlation_id, frame[position:], size, door.clock.monotonic())
+        if self.client_id is None and client_id_size > 0:
+            name = bytes(frame[HEAD_SIZE : HEAD_SIZE + client_id_size])
+            self.client_id = name.decode("utf-8", "replace")
+        call = Call(self, route, version, correlation_id, frame[position:], size, self._now())
         line = self._line
         line.append(call)
+        if len(line) >= self._requests_max or self._line_bytes >= self._line_bytes_max:
+            self.is_full = True
         order = route.order
-        if order is Order.AT_ONCE:
+        if order is _AT_ONCE:
             if not self._blockers:
                 self._begin(call)
-        elif order is Order.ALONE:
+                if call.answer is None:
+                    return
+        elif order is _ALONE:
             self._blockers += 1
         if line[0] is call:
             self._advance()
@@ -177,7 +188,8 @@ class Connection(Receiver):
         except FloeError as error:
             self.failed(call, "malformed request", error=str(error))
         except Exception:  # noqa: BLE001 - a request is the boundary: one bad one must not end the listener
-            self._crashed(call)
+            _log.exception("handler failed", api=call.route.spec.name, version=call.version, peer=self.peer)
+            self.failed(call, "handler failed")
         else:
             if outcome is None:
                 return
@@ -201,10 +213,6 @@ class Connection(Receiver):
             _log.error("handler failed", api=call.route.spec.name, peer=self.peer, exc_info=error)
             self.failed(call, "handler failed")
 
-    def _crashed(self, call: Call) -> None:
-        _log.exception("handler failed", api=call.route.spec.name, version=call.version, peer=self.peer)
-        self.failed(call, "handler failed")
-
     def failed(self, call: Call, reason: str, **facts: object) -> None:
         """End the connection: Kafka has no answer for this request."""
         self._settle(call, NO_ANSWER)
@@ -218,8 +226,8 @@ class Connection(Receiver):
         line = self._line
         if line and line[0] is call:
             self._advance()
-        if self.is_paused and len(line) <= self._resume_at:
-            self.read_on()
+        if self.is_full:
+            self._make_room()
 
     def _settle(self, call: Call, pieces: Pieces) -> None:
         assert call.answer is None
@@ -228,8 +236,8 @@ class Connection(Receiver):
         self._line_bytes -= call.size
         self._budget.give_back(call.size)
         route = call.route
-        route.latency.add(self._door.clock.monotonic() - call.arrived)
-        if route.order is Order.ALONE:
+        route.latency.add(self._now() - call.arrived)
+        if route.order is _ALONE:
             self._blockers -= 1
 
     def _advance(self) -> None:
@@ -237,16 +245,16 @@ class Connection(Receiver):
         line = self._line
         while line and not self.is_over:
             call = line[0]
-            if call.answer is None:
+            pieces = call.answer
+            if pieces is None:
                 if call.is_started or self._is_choked:
                     break
                 self._begin(call)
-                if call.answer is None:
-                    break
+                continue
             line.popleft()
-            if call.answer is not NO_ANSWER:
-                self._send(call.answer)
-            if call.route.order is Order.ALONE:
+            if pieces is not NO_ANSWER:
+                self._send(pieces)
+            if call.route.order is _ALONE:
                 self._begin_released()
         if self._is_draining:
             self._end_if_drained()
@@ -254,32 +262,41 @@ class Connection(Receiver):
     def _begin_released(self) -> None:
         """Start the AT_ONCE requests that only waited for an ALONE one."""
         for call in tuple(self._line):
-            if call.route.order is Order.ALONE:
+            if call.route.order is _ALONE:
                 return
-            if call.route.order is Order.AT_ONCE and not call.is_started:
+            if call.route.order is _AT_ONCE and not call.is_started:
                 self._begin(call)
 
     def _send(self, pieces: Pieces) -> None:
-        size = sum(map(len, pieces))
-        self._door.counters.bytes_out += size
         if len(pieces) == 1:
-            self.transport.write(pieces[0])
-        elif size <= _JOIN_BYTES_MAX:
+            only = pieces[0]
+            self._counters.bytes_out += len(only)
+            self.transport.write(only)
+            return
+        size = sum(map(len, pieces))
+        self._counters.bytes_out += size
+        if size <= _JOIN_BYTES_MAX:
             self.transport.write(b"".join(pieces))
         else:
             self.transport.writelines(pieces)
 
+    def _make_room(self) -> None:
+        """Read on once the line is half empty; a full one is not refilled request by request."""
+        if self._is_choked or self._is_draining or len(self._line) > self._requests_max // 2:
+            return
+        if self._line_bytes < self._line_bytes_max:
+            self.is_full = False
+            self.read_on()
+
     def _end_if_drained(self) -> None:
         if self.is_over:
             return
-        if any(call.is_started and call.route.order is not Order.IN_TURN for call in self._line):
+        if any(call.is_started and call.route.order is not _IN_TURN for call in self._line):
             return
         self.end()
 
 
-_EMPTY = memoryview(b"")
-
-
 def _serves(route: Route, version: int) -> bool:
     """ApiVersions answers versions that it does not know, so that a newer client can choose again."""
-    return route.spec.knows(version) or (route.spec.key == ApiKey.API_VERSIONS and version >= 0)
+    spec = route.spec
+    return spec.min_version <= version <= spec.max_version or (spec.key == _API_VERSIONS and version >= 0)

@@ -2,7 +2,8 @@
 
 A request's bytes count from before they are received until its work is done. A connection that finds no
 room stops reading and waits here; room is given in order of arrival, so a large request is not starved by
-small ones.
+small ones. Small requests that one read has brought are counted without asking, so `held` may pass the
+limit by one read of each connection.
 
 Invariants:
 - Whoever waits is woken: by room, or by nobody holding anything (a request larger than the limit passes
@@ -17,26 +18,18 @@ from collections.abc import Callable
 class MemoryBudget:
     """Bytes held against one limit; not thread-safe, belongs to one event loop."""
 
-    __slots__ = ("_is_waking", "_waiters", "held", "limit")
+    __slots__ = ("_is_waking", "_waiters", "has_waiters", "held", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.held = 0
+        self.held = 0  # added to directly for bytes that are in memory already
+        self.has_waiters = False
         self._waiters: dict[Callable[[], None], int] = {}
         self._is_waking = False
 
     @property
-    def is_spent(self) -> bool:
-        """Whether a connection should stop reading: no room, or others wait for it already."""
-        return self.held > self.limit or bool(self._waiters)
-
-    @property
     def waiting_count(self) -> int:
         return len(self._waiters)
-
-    def take(self, size: int) -> None:
-        """Count bytes that are in memory already; may pass the limit by what one receive brings."""
-        self.held += size
 
     def try_take(self, size: int) -> bool:
         """Count bytes that are about to be received, if there is room and nobody waits before."""
@@ -47,25 +40,28 @@ class MemoryBudget:
 
     def give_back(self, size: int) -> None:
         self.held -= size
-        assert self.held >= 0
-        if self._waiters and not self._is_waking:
-            # Woken connections run handlers; a later turn of the loop keeps them out of the caller's stack.
-            self._is_waking = True
-            asyncio.get_running_loop().call_soon(self._wake)
+        if self.has_waiters:
+            self._wake_soon()
 
     def wait(self, size: int, granted: Callable[[], None]) -> None:
         """Call `granted` once `size` bytes have room; they are counted before the call."""
         assert granted not in self._waiters
         self._waiters[granted] = size
+        self.has_waiters = True
 
     def leave(self, granted: Callable[[], None]) -> None:
         """Wait no longer; harmless for one that does not wait."""
-        if self._waiters.pop(granted, None) is not None and self._waiters and not self._is_waking:
-            self._is_waking = True
-            asyncio.get_running_loop().call_soon(self._wake)
+        if self._waiters.pop(granted, None) is not None:
+            self._wake_soon()
 
     def _has_room(self, size: int) -> bool:
         return self.held + size <= self.limit or self.held == 0
+
+    def _wake_soon(self) -> None:
+        """Woken connections run handlers; a later turn of the loop keeps them out of the caller's stack."""
+        if not self._is_waking:
+            self._is_waking = True
+            asyncio.get_running_loop().call_soon(self._wake)
 
     def _wake(self) -> None:
         self._is_waking = False
@@ -75,5 +71,7 @@ class MemoryBudget:
             if not self._has_room(size):
                 return
             del self._waiters[granted]
+            self.has_waiters = bool(self._waiters)
             self.held += size
             granted()
+        self.has_waiters = False

@@ -17,6 +17,7 @@ class TopicRoute:
         "batch_bytes_max",
         "is_log_append_time",
         "is_produced_by_kafka",
+        "is_special",
         "partition_count",
         "ranges",
         "topic",
@@ -29,6 +30,7 @@ class TopicRoute:
         self.batch_bytes_max = int(topic.config.get(MAX_MESSAGE_BYTES, batch_bytes_default))
         self.is_log_append_time = topic.config.get(TIMESTAMP_TYPE) == "LogAppendTime"
         self.is_produced_by_kafka = topic.placement is Placement.KAFKA
+        self.is_special = self.is_log_append_time or not self.is_produced_by_kafka
 
 
 class TopicLookup:

@@ -18,6 +18,7 @@ from floe.kafka.listener import Listener
 from floe.kafka.routes import routes
 from floe.metadata.api import Metadata
 from floe.metadata.router import Router
+from floe.metadata.vnode_host import Timing
 from floe.object_log.engine import ObjectLog
 from floe.observability.logs import get_log
 from floe.server.assemble import door_settings, engine_settings
@@ -123,7 +124,16 @@ class Broker:
 
     async def _start_engine(self) -> None:
         parts = self._parts
-        self._router = Router(parts.store, clock=parts.clock, random=parts.random, metrics=parts.metrics)
+        background = self._settings.background
+        self._router = Router(
+            parts.store,
+            clock=parts.clock,
+            random=parts.random,
+            metrics=parts.metrics,
+            timing=Timing(
+                producer_expiry_ms=background.producer_expiry_ms, grace_ms=background.delete_grace_ms
+            ),
+        )
         await self._router.start()
         self._log = ObjectLog(
             objects=parts.objects,
