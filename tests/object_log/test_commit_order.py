@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from floe.model.error_codes import ErrorCode
+from floe.object_log.cache import Pool
 from floe.object_log.engine import EngineSettings
 from floe.testing.faulty_objects import Fault
 
@@ -153,7 +154,9 @@ def test_failed_upload_fails_its_entries_everywhere_and_the_next_object_goes_on(
         failing = rig.log.append([(one, rig.batch(["a"])), (two, rig.batch(["b"]))])
         assert errors(await failing) == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
         rig.objects._scripts.clear()
+        started = rig.clock.monotonic()
         results = await rig.append((one, rig.batch(["c"])), (two, rig.batch(["d"])))
+        assert rig.clock.monotonic() - started < 1
         assert [result.base_offset for result in results] == [0, 0]
         assert rig.log.pending_bytes == 0
         assert all(len(objects) == 1 for _, objects in rig.metadata.commits)
@@ -218,6 +221,10 @@ def test_duplicate_gets_its_first_offset_and_its_bytes_are_not_served_twice(run)
         first, again = await rig.append((range_id, batch)), await rig.append((range_id, batch))
         assert (again[0].base_offset, again[0].is_duplicate) == (first[0].base_offset, True)
         assert await rig.read_all(range_id) == [(0, b"a")]
+        other = rig.open(rig.settings)
+        assert (await other.append([(range_id, batch)]))[0].is_duplicate
+        assert other.cache.bytes_of(Pool.HOT) == 0
+        await other.close(drain=True)
 
     run(scenario)
 

@@ -1,5 +1,7 @@
 """Write, then read at the tail: offsets, bytes, no GET."""
 
+from collections import deque
+
 from floe.model.error_codes import ErrorCode
 from floe.model.ids import Offset
 from floe.object_log.engine import ReadRequest
@@ -26,6 +28,22 @@ def test_reader_woken_by_a_commit_costs_no_get(run):
         assert await rig.metadata.wait({range_id: Offset(0)}, 10_000) == {range_id}
         assert not appending.done()  # the reader hears of it before the writer's engine does
         assert rig.records(await rig.read(range_id, 0)) == [(0, b"a")]
+        await appending
+        assert rig.objects.calls["get_range"] == 0
+
+    run(scenario)
+
+
+def test_batches_whose_commit_is_not_known_here_yet_are_read_without_a_get(run):
+    """The commit took effect and readers see it, but its answer was lost and the engine is asking again."""
+
+    async def scenario(rig):
+        range_id = rig.ranges[0]
+        rig.metadata.commit_faults[rig.metadata.vnode_of_range(range_id)] = deque(["after"] * 4)
+        appending = rig.log.append([(range_id, rig.batch(["a", "b"])), (rig.ranges[1], rig.batch(["x"]))])
+        assert await rig.metadata.wait({range_id: Offset(0)}, 10_000) == {range_id}
+        assert rig.records(await rig.read(range_id, 0)) == [(0, b"a"), (1, b"b")]
+        assert not appending.done()
         await appending
         assert rig.objects.calls["get_range"] == 0
 
