@@ -75,7 +75,11 @@ class Trial:
     def run(self, prepare: Act, act: Act, check: Callable[[Ended], Awaitable[None]]) -> bool:
         """Run on virtual time; whether the action had as many commits."""
         seed = Random(self._at)  # noqa: S311 - not for secrets
-        return SimLoop(seed).run(self._run(prepare, act, check), seconds=1000)
+        loop = SimLoop(seed)
+        try:
+            return loop.run(self._run(prepare, act, check), seconds=1000)
+        finally:
+            loop.close()
 
     async def _run(self, prepare: Act, act: Act, check: Callable[[Ended], Awaitable[None]]) -> bool:
         store = MemoryStore(VNODES)
