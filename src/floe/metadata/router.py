@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from floe.metadata.api import FindRequest
+from floe.metadata.cluster_birth import ClusterBirth, ClusterIdentity
 from floe.metadata.coordinators.counters import Counters
 from floe.metadata.coordinators.ranges import RangeCoordinator, Waiter
 from floe.metadata.directory import Directory
@@ -31,6 +32,7 @@ from floe.model.topic import Topic
 from floe.model.work import WorkItem, WorkKind, WorkResult
 from floe.observability.clock import Clock
 from floe.observability.metrics import Metrics
+from floe.storage.objects.port import Objects
 
 OWNERS_CACHED_MAX = 200_000
 _NOT_LED = RangeView(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -73,6 +75,7 @@ class Router:
             metrics=metrics,
         )
         self._clock = clock
+        self._random = random
         self._next_home = 0
         self._owners: dict[RangeId, VnodeId] = {}
 
@@ -85,6 +88,17 @@ class Router:
         """Return when every vnode is led, its topics are shown and its operations go on."""
         await self._follower.start()
         self._maintenance.start()
+
+    async def join_cluster(self, objects: Objects) -> ClusterIdentity:
+        """The cluster that this metadata and these objects belong to, born now if both are new."""
+        birth = ClusterBirth(
+            self._hosts[0].vnode,
+            objects,
+            clock=self._clock,
+            random=self._random,
+            vnode_count=len(self._hosts),
+        )
+        return await birth.join()
 
     async def close(self) -> None:
         """Stop everything in the background and wait for what is decided to become durable."""
