@@ -277,7 +277,7 @@ class BackgroundSettings(Group):
     delete_grace_ms: Ms = setting(
         "file.delete.delay.ms",
         60_000,
-        "An object that no partition needs any more is deleted after this time, so that readers under way finish.",
+        "An object that no partition needs is deleted after this time, so that readers under way finish.",
         least=0,
     )
     cleaner_interval_ms: Ms = setting(

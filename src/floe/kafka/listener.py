@@ -29,7 +29,7 @@ class Listener:
     async def start(self, host: str, port: int) -> asyncio.AbstractServer:
         """Accept connections; raises OSError when the address cannot be had."""
         self._server = await self._door.loop.create_server(self._connection, host, port, backlog=_BACKLOG)
-        self._sweep_timer = self._door.loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweep_timer = self._door.loop.call_later(SWEEP_SECONDS, self.sweep)
         return self._server
 
     async def stop(self, *, drain_seconds: float) -> None:
@@ -50,9 +50,9 @@ class Listener:
     def _connection(self) -> Connection:
         return Connection(self._door, self._scratch)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Look at every connection once; no timer per connection or request is needed for this."""
-        self._sweep_timer = self._door.loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweep_timer = self._door.loop.call_later(SWEEP_SECONDS, self.sweep)
         for connection in tuple(self._door.connections):
             self._look_at(connection)
         counters = self._door.counters

@@ -23,6 +23,7 @@ from floe.metadata.api import Metadata
 from floe.model.coordinates import Row
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Corrupt, FloeError
+from floe.model.ids import Offset
 from floe.object_log.cache import CacheManager
 from floe.object_log.cached_span import CachedSpan
 from floe.object_log.coordinate_cache import CoordinateCache
@@ -84,13 +85,13 @@ class Reader:
                 return None
             log_end = view.log_end
             if offset == log_end:
-                results.append(ReadResult(_NONE, view.log_start, log_end, view.last_stable, [], 0))
+                results.append(ReadResult(_NONE, view.log_start, log_end, view.last_stable, [], 0, offset))
                 continue
             if not view.log_start <= offset < log_end:
                 return None
             budget = min(left, request.max_bytes)
             if budget <= 0 and not min_one:
-                results.append(ReadResult(_NONE, view.log_start, log_end, view.last_stable, [], 0))
+                results.append(ReadResult(_NONE, view.log_start, log_end, view.last_stable, [], 0, offset))
                 continue
             taken = collect(find_hot, range_id, offset, log_end, budget, min_one)
             if taken is None:
@@ -98,11 +99,15 @@ class Reader:
                 if taken is None:
                     return None
                 steps.append((range_id, offset, taken[2]))
-            pieces, size, _ = taken
+            pieces, size, next_offset = taken
             if size:
                 left -= size
                 min_one = False
-            results.append(ReadResult(_NONE, view.log_start, log_end, view.last_stable, pieces, size))
+            results.append(
+                ReadResult(
+                    _NONE, view.log_start, log_end, view.last_stable, pieces, size, Offset(next_offset)
+                )
+            )
         if steps:
             self._cold_hits.inc()
             self._ahead.follow(steps)
@@ -228,7 +233,15 @@ class Reader:
                 if self._cache.find_hot(request.range, request.offset) is None:
                     steps.append((request.range, request.offset, next_offset))
             results.append(
-                ReadResult(view.error, view.log_start, view.log_end, view.last_stable, pieces, size)
+                ReadResult(
+                    view.error,
+                    view.log_start,
+                    view.log_end,
+                    view.last_stable,
+                    pieces,
+                    size,
+                    Offset(next_offset),
+                )
             )
         self._ahead.follow(steps)
         return results

@@ -19,7 +19,7 @@ class ReadResult(msgspec.Struct, frozen=True, gc=False):
     """Whole batches with their real offsets, as pieces to send one after another without copying.
 
     An empty result with error NONE means that the offset is at the end or that the budget went to requests
-    before this one.
+    before this one. `next_offset` is the offset after the batches, the one asked for when there are none.
     """
 
     error: ErrorCode
@@ -28,8 +28,9 @@ class ReadResult(msgspec.Struct, frozen=True, gc=False):
     last_stable: Offset
     pieces: list[Buffer]
     size: int
+    next_offset: Offset
 
 
 def failure(error: ErrorCode) -> ReadResult:
     """An answer that says nothing but why."""
-    return ReadResult(error, NO_OFFSET, NO_OFFSET, NO_OFFSET, [], 0)
+    return ReadResult(error, NO_OFFSET, NO_OFFSET, NO_OFFSET, [], 0, NO_OFFSET)

@@ -1,6 +1,6 @@
 """One broker: its parts put together, started in order, stopped in the other.
 
-Start: join the cluster, lead the metadata, start the engine, open the ports; clients reach a broker that can
+Start: lead the metadata, join the cluster, start the engine, open the ports; clients reach a broker that can
 serve them or none. Stop: take no new requests, answer those taken, close the engine, then the metadata, then
 the media. HTTP is up from first to last, so that a probe sees what is going on.
 """
@@ -19,11 +19,12 @@ from floe.kafka.routes import routes
 from floe.metadata.api import Metadata
 from floe.metadata.router import Router
 from floe.metadata.vnode_host import Timing
+from floe.model.errors import FloeError, Rejected
 from floe.object_log.engine import ObjectLog
 from floe.observability.logs import get_log
 from floe.server.assemble import door_settings, engine_settings
-from floe.server.cluster_birth import join_cluster
 from floe.server.data_folder import read_secret
+from floe.server.errors import CannotStart
 from floe.server.parts import Parts
 from floe.server.ports import listen
 from floe.sessions.calls import Calls, NodeFacts
@@ -71,7 +72,6 @@ class Broker:
         """Return when clients are served; raises `CannotStart`, with everything closed again."""
         try:
             await self._start_http()
-            self.cluster_id = await join_cluster(self._parts.objects, self._parts.folder, self._parts.random)
             await self._start_engine()
             await self._start_doors()
         except BaseException:
@@ -134,7 +134,17 @@ class Broker:
                 producer_expiry_ms=background.producer_expiry_ms, grace_ms=background.delete_grace_ms
             ),
         )
-        await self._router.start()
+        try:
+            await self._router.start()
+            identity = await self._router.join_cluster(parts.objects)
+        except Rejected as error:
+            raise CannotStart(str(error), hint="--data and --store must be of the same cluster") from error
+        except FloeError as error:
+            raise CannotStart(
+                f"the object store or the metadata cannot be used: {error}",
+                hint="check --store, the store's credentials and the disk",
+            ) from error
+        self.cluster_id = identity.cluster_id
         self._log = ObjectLog(
             objects=parts.objects,
             metadata=self._router,

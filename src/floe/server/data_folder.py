@@ -1,7 +1,6 @@
-"""A broker's own folder: locked while it runs, with the cluster's id and the native port's secret.
+"""A broker's own folder: locked while it runs, with the native port's secret.
 
     floe.lock       held by the running broker, with its process id
-    cluster.json    which cluster the metadata in this folder belongs to
     native.secret   what native clients must know; readable by the owner only
     metadata/       RocksDB
     objects/        records, unless they rest in another store
@@ -10,7 +9,6 @@ Invariant: a file is whole and durable before its name exists.
 """
 
 import fcntl
-import json
 import os
 from pathlib import Path
 
@@ -41,20 +39,6 @@ class DataFolder:
     @property
     def metadata_path(self) -> Path:
         return self.path / "metadata"
-
-    def cluster_id(self) -> str | None:
-        """The cluster whose metadata is here; None in a folder that has none yet."""
-        path = self.path / "cluster.json"
-        try:
-            value = json.loads(path.read_text())["cluster_id"]
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CannotStart(f"{path} cannot be read: {error}", hint="restore it from a backup") from error
-        return str(value)
-
-    def set_cluster_id(self, cluster_id: str) -> None:
-        self._create("cluster.json", (json.dumps({"cluster_id": cluster_id}) + "\n").encode(), 0o644)
 
     def secret(self, fresh: bytes) -> bytes:
         """The secret of the native port; `fresh` random bytes become it at the first start."""

@@ -7,6 +7,8 @@ Budgets are Kafka's: at least one batch per request, however small the limits; p
 order of the request or session, and one that gets nothing now comes earlier next time.
 """
 
+import asyncio
+
 from floe.kafka.call import Call, Outcome, Pieces
 from floe.kafka.door import Door
 from floe.kafka.fetch_session import TOPIC_ID_VERSION, Fetch, Target
@@ -64,12 +66,13 @@ class _Plan:
             size += result.size
         return size >= min_bytes
 
+    def is_cut_short(self, results: list[ReadResult]) -> bool:
+        """Whether some range has more than was read: its limits leave no room, so waiting brings nothing."""
+        return any(result.size and result.next_offset < result.log_end for result in results)
+
     def positions(self, results: list[ReadResult]) -> dict[RangeId, Offset]:
-        """Where to wait: past everything that was there when it was read."""
-        return {
-            read.range: Offset(max(read.offset, result.log_end))
-            for read, result in zip(self.reads, results, strict=True)
-        }
+        """Where to wait: past what was read."""
+        return {read.range: result.next_offset for read, result in zip(self.reads, results, strict=True)}
 
 
 def handle(door: Door, call: Call) -> Outcome:
@@ -92,13 +95,16 @@ async def _read_and_wait(
     """Read, and as long as that is not enough, wait for more until the client's time is up."""
     deadline = door.clock.monotonic() + min(request.max_wait_ms, _WAIT_MS_MAX) / 1000
     while True:
-        if results is None:
+        if results is None or (
+            plan.is_cut_short(results) and not plan.is_satisfied(results, request.min_bytes)
+        ):
+            # What was committed this moment enters the cache in the next turn of the loop.
+            await asyncio.sleep(0)
             results = await _read(door, plan, request.max_bytes)
         left_ms = int((deadline - door.clock.monotonic()) * 1000)
-        if left_ms <= 0 or plan.is_satisfied(results, request.min_bytes):
+        if left_ms <= 0 or plan.is_satisfied(results, request.min_bytes) or plan.is_cut_short(results):
             return _answer(call, request, fetch, plan, results)
-        positions = plan.positions(results)
-        if not await door.metadata.wait(positions, left_ms):
+        if not await door.metadata.wait(plan.positions(results), left_ms):
             return _answer(call, request, fetch, plan, results)
         plan = _Plan(door, fetch, call.version)
         results = door.log.read_now(plan.reads, max_bytes=door.fetch_allowance(request.max_bytes))
