@@ -160,7 +160,11 @@ class SocketSettings(Group):
         least=MIB,
     )
     connection_requests_max: int = setting(
-        "connection.requests.max", 128, "Requests of one connection under way at once.", least=1, most=100_000
+        "connection.requests.max",
+        1024,
+        "Requests of one connection under way at once.",
+        least=1,
+        most=100_000,
     )
     connection_bytes_max: Bytes = setting(
         "connection.requests.max.bytes",

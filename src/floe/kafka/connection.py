@@ -53,6 +53,7 @@ class Connection(Receiver):
         self._is_choked = False  # the peer does not read its answers
         self._unread = 0  # bytes counted in the door's unread answers
         self._is_draining = False
+        self._outbox: Pieces = []  # short answers on their way out, in order
         self.client_id: str | None = None  # what the first request said; clients do not change it
         self.peer = "?"
         self.swept_bytes = -1  # for the listener's sweep
@@ -136,8 +137,9 @@ class Connection(Receiver):
         self.end()
 
     def end(self) -> None:
-        """Close after what was written has been sent; nothing more is taken or answered."""
+        """Close after what was answered has been sent; nothing more is taken or answered."""
         self.stop_receiving()
+        self._flush()
         self.transport.close()
 
     # Requests.
@@ -268,17 +270,23 @@ class Connection(Receiver):
                 self._begin(call)
 
     def _send(self, pieces: Pieces) -> None:
-        if len(pieces) == 1:
-            only = pieces[0]
-            self._counters.bytes_out += len(only)
-            self.transport.write(only)
-            return
+        """Write a long answer at once; short ones that are ready in one turn of the loop share a write."""
         size = sum(map(len, pieces))
         self._counters.bytes_out += size
-        if size <= _JOIN_BYTES_MAX:
-            self.transport.write(b"".join(pieces))
-        else:
-            self.transport.writelines(pieces)
+        outbox = self._outbox
+        if size > _JOIN_BYTES_MAX:
+            self.transport.writelines([*outbox, *pieces])
+            outbox.clear()
+            return
+        if not outbox:
+            self._door.loop.call_soon(self._flush)
+        outbox += pieces
+
+    def _flush(self) -> None:
+        outbox = self._outbox
+        if outbox and not self.transport.is_closing():
+            self.transport.write(b"".join(outbox))
+        outbox.clear()
 
     def _make_room(self) -> None:
         """Read on once the line is half empty; a full one is not refilled request by request."""

@@ -13,7 +13,7 @@ class DoorSettings:
 
     request_bytes_max: int = 100 * MIB  # one request
     request_memory_max: int = 256 * MIB  # all requests of all connections that are under way
-    connection_requests_max: int = 128  # requests of one connection that are under way
+    connection_requests_max: int = 1024  # requests of one connection that are under way
     connection_bytes_max: int = 64 * MIB  # bytes of those requests, or one request if that is larger
     connection_idle_ms: int = 600_000  # a silent connection is closed after this long
     connections_max: int = 10_000
