@@ -191,7 +191,8 @@ class OsDisk:
         self._forget_with_parents(path)
 
     def sync_folder(self, path: str) -> None:
-        os.fsync(self._folder(path).fd)
+        folder = self._folder(path)  # held: the descriptor closes with its last holder
+        os.fsync(folder.fd)
 
     def list(self, path: str) -> list[tuple[str, bool]]:
         with os.scandir(self._at(path)) as entries:
