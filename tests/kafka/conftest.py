@@ -132,7 +132,9 @@ def batch_of(values, **options):
     return encode(records, **options)
 
 
-def produce_request(topic, values, *, partition=0, acks=-1, topic_id=bytes(16), transactional_id=None, **batch):
+def produce_request(
+    topic, values, *, partition=0, acks=-1, topic_id=bytes(16), transactional_id=None, **batch
+):
     records = values if isinstance(values, bytes | bytearray) else batch_of(values, **batch)
     part = PartitionProduceData(partition, memoryview(records))
     return ProduceRequest(transactional_id, acks, 30_000, [TopicProduceData(topic, topic_id, [part])])

@@ -64,6 +64,11 @@ class Broker:
         return self._log
 
     @property
+    def listener(self) -> Listener:
+        assert self._listener is not None
+        return self._listener
+
+    @property
     def unready_reason(self) -> str | None:
         """Why clients cannot be served now, or None."""
         return None if self._state == "ready" else self._state
