@@ -199,7 +199,7 @@ def test_ids_of_objects_come_from_the_current_bucket_and_are_never_given_twice(o
         assert len(set(ids)) == 600
         assert len({bucket_of(object_id) for object_id in ids}) in (3, 4)
 
-    on_plane(work)
+    on_plane(work, vnodes=4)
 
 
 def test_producer_ids_are_unique_and_large(on_plane):
@@ -215,7 +215,7 @@ def test_objects_are_deleted_when_retention_has_emptied_them_and_not_before(on_p
     """The whole life: leased, committed, bucket closed, rows dropped, released, claimed, finished."""
 
     async def work(plane):
-        topic = await plane.topic("a", 64, retention_ms=str(3_600_000))
+        topic = await plane.topic("a", 64, retention_ms="900000")
         held = await plane.write(topic.ranges, objects=3)
         orphans = await plane.router.lease_object_ids(2)
         claim = plane.router.claim_work
@@ -224,10 +224,10 @@ def test_objects_are_deleted_when_retention_has_emptied_them_and_not_before(on_p
         assert sorted(each for item in items for each in item.objects) == sorted(orphans)
         for item in items:
             await plane.router.finish_work(item, WorkResult(item.objects))
-        await asyncio.sleep(3000)
+        await asyncio.sleep(200)
         assert await claim("me", [WorkKind.DELETE], 10) == []
         assert plane.metrics.pending_deletes._value.get() == 0
-        await asyncio.sleep(600)
+        await asyncio.sleep(200)
         assert plane.metrics.pending_deletes._value.get() == 3
         items = await claim("me", [WorkKind.DELETE], 10)
         assert sorted(each for item in items for each in item.objects) == sorted(held)
@@ -237,7 +237,7 @@ def test_objects_are_deleted_when_retention_has_emptied_them_and_not_before(on_p
         for kind in (b"b", b"h", b"j", b"q", b"x"):
             assert all(vnode.scan(kind, kind + b"\xff", 10) == [] for vnode in plane.store.disk.vnodes)
 
-    on_plane(work)
+    on_plane(work, vnodes=4)
 
 
 def test_finished_work_of_no_home_is_refused(on_plane):

@@ -10,6 +10,7 @@ import pytest
 from floe.metadata.store.local import LocalStore
 from floe.model.errors import Fenced, Rejected, Unavailable
 from floe.model.ids import VnodeId
+from floe.observability.metrics import Metrics
 from floe.storage.kv.memory import MemoryKeyValue
 from floe.storage.kv.rocks import RocksKeyValue
 from floe.testing.contracts.store import StoreContract, terms_of
@@ -68,12 +69,13 @@ class TestLocalStoreOnRocks(StoreContract):
 
 
 async def test_commits_of_all_vnodes_in_one_turn_share_one_sync():
-    kv = SlowKeyValue()
-    store = LocalStore(kv, 16)
+    kv, metrics = SlowKeyValue(), Metrics()
+    store = LocalStore(kv, 16, metrics=metrics)
     terms = await terms_of(store)
     before = kv.syncs
     await asyncio.gather(*(store.commit(v, terms[v], [(b"a", b"1")]) for v in terms))
     assert kv.syncs == before + 1
+    assert metrics.registry.get_sample_value("floe_group_commit_writes_count_sum") == 16
     await store.close()
 
 

@@ -81,6 +81,7 @@ class OperationDriver:
         self._random = random
         self._room = room
         self._running: dict[int, asyncio.Task[None]] = {}
+        self._over: set[int] = set()  # those of `_running` that have been concluded
         self._waiting: dict[int, list[asyncio.Future[None]]] = {}
 
     def is_running(self, operation_id: int) -> bool:
@@ -104,6 +105,8 @@ class OperationDriver:
     async def finished(self, operation_id: int) -> None:
         """Wait until an operation that has begun is over, however often leadership changes meanwhile."""
         if operation_id not in self._running and not await self._is_stored(operation_id):
+            return
+        if operation_id in self._over:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(operation_id, []).append(waiter)
@@ -157,9 +160,15 @@ class OperationDriver:
             return
         task = asyncio.get_running_loop().create_task(self._drive(operation_id, row))
         self._running[operation_id] = task
-        task.add_done_callback(lambda _: self._running.pop(operation_id, None))
+        task.add_done_callback(lambda _: self._ended(operation_id))
+
+    def _ended(self, operation_id: int) -> None:
+        del self._running[operation_id]
+        self._over.discard(operation_id)
 
     def _tell(self, operation_id: int) -> None:
+        if operation_id in self._running:
+            self._over.add(operation_id)
         for waiter in self._waiting.pop(operation_id, ()):
             if not waiter.done():
                 waiter.set_result(None)

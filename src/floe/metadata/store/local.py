@@ -20,6 +20,7 @@ from floe.metadata.store.port import Leadership, Write
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Corrupt, Fenced, Rejected, Unavailable
 from floe.model.ids import Term, VnodeId
+from floe.observability.metrics import Metrics
 from floe.storage.kv.port import KeyValue
 from floe.storage.quick_thread import QuickThread
 
@@ -45,13 +46,19 @@ class LocalStore:
     """The port over one key-value map, which it owns: `close` closes it."""
 
     def __init__(
-        self, kv: KeyValue, vnode_count: int = VNODE_COUNT, *, executor: Executor | None = None
+        self,
+        kv: KeyValue,
+        vnode_count: int = VNODE_COUNT,
+        *,
+        executor: Executor | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         assert 0 < vnode_count < VNODES_MAX
         self._kv = kv
         self._prefixes = [vnode.to_bytes(_PREFIX_BYTES, "big") for vnode in range(vnode_count)]
         self._own_executor = None if executor else QuickThread("floe-metadata-sync")
         self._executor = executor or self._own_executor
+        self._group_writes = metrics.group_commit_writes if metrics else None
         self._gathering: _Group | None = None
         self._syncing: _Group | None = None
         self._feed = LeadershipFeed()
@@ -117,6 +124,8 @@ class LocalStore:
         if group is None or self._term is None:
             return
         self._syncing = group
+        if self._group_writes is not None:
+            self._group_writes.observe(len(group.writes))
         try:
             self._kv.write(group.writes)
         except Exception as error:  # noqa: BLE001 - whatever it is, callers must not wait for ever
