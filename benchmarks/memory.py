@@ -1,19 +1,17 @@
 """Resident memory: idle, and its greatest value in a soak under load."""
 
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 from benchmarks import load
 from benchmarks.brokers import FLOE_SERVE, PARTITIONS
-from benchmarks.process import Meter
+from benchmarks.process import Meter, folder_in, workspace
 from benchmarks.results import save
 
 
 def run_memory(seconds: float) -> None:
     """Start, rest, then produce and consume together for `seconds`, sampling every second."""
-    with tempfile.TemporaryDirectory(dir=".") as folder, FLOE_SERVE.start(Path(folder)) as (port, pid):
+    with workspace() as space, FLOE_SERVE.start(folder_in(space)) as (port, pid):
         time.sleep(5)
         meter = Meter(pid)
         time.sleep(5)

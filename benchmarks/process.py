@@ -2,12 +2,15 @@
 
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+
+SPACES = Path(__file__).parents[1] / ".build" / "spaces"
 
 
 def free_port() -> int:
@@ -47,6 +50,23 @@ def running(command: list[str], *, log: Path) -> Iterator["subprocess.Popen[byte
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """Where a benchmark's brokers keep their data, removed at the very end.
+
+    Not between rounds: a file system without a journal avoids inodes that were freed within the last
+    minutes, and looking for others makes every new file slower than it is for anybody who deletes less.
+    """
+    SPACES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=SPACES) as space:
+        yield Path(space)
+
+
+def folder_in(space: Path) -> Path:
+    """A fresh folder for one broker."""
+    return Path(tempfile.mkdtemp(dir=space))
 
 
 class Meter:

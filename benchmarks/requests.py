@@ -1,11 +1,8 @@
 """Small requests: how many a second, and how long an acknowledgement takes."""
 
-import tempfile
-from pathlib import Path
-
 from benchmarks import load
 from benchmarks.brokers import PARTITIONS, Contender
-from benchmarks.process import Meter
+from benchmarks.process import Meter, folder_in, workspace
 from benchmarks.results import save, spread
 from benchmarks.throughput import contenders
 from floe.wire import records
@@ -22,9 +19,9 @@ def run_small(rounds: int, seconds: float) -> None:
     taking_part, notes = contenders(with_yardsticks=False)
     measured: dict[str, list[dict[str, float]]] = {}
     cores: dict[str, list[float]] = {}
-    for _ in range(rounds):
-        for contender in taking_part:
-            with tempfile.TemporaryDirectory(dir=".") as folder, contender.start(Path(folder)) as (port, pid):
+    with workspace() as space:
+        for contender in taking_part * rounds:
+            with contender.start(folder_in(space)) as (port, pid):
                 _create(port)
                 meter = Meter(pid)
                 done = load.replay(port, request(), connections=64, in_flight=1, seconds=seconds)
@@ -46,12 +43,9 @@ def run_latency(rounds: int, seconds: float) -> None:
     """Acknowledgement time of a lone synchronous producer, and at a steady rate."""
     taking_part, notes = contenders(with_yardsticks=False)
     measured: dict[tuple[str, str], list[dict[str, float]]] = {}
-    for _ in range(rounds):
-        for contender in taking_part:
-            with (
-                tempfile.TemporaryDirectory(dir=".") as folder,
-                contender.start(Path(folder)) as (port, _pid),
-            ):
+    with workspace() as space:
+        for contender in taking_part * rounds:
+            with contender.start(folder_in(space)) as (port, _pid):
                 _create(port)
                 for name, rate in RATES.items():
                     measured.setdefault((name, contender.name), []).append(_paced(port, rate, seconds))

@@ -1,18 +1,17 @@
 """Produce and fetch in MB/s, brokers side by side: rounds are interleaved, so that noise hits all alike."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import apache_kafka, load
 from benchmarks.brokers import FLOE_SERVE, KAFKA, NULL, PARTITIONS, REFERENCE, Contender
-from benchmarks.process import Meter
+from benchmarks.process import Meter, folder_in, workspace
 from benchmarks.results import save, spread
 
 RECORD_BYTES = 1024
 BATCHES = {"16 KiB": 16_384, "128 KiB": 131_072, "1 MB": 1_000_000}
-RECORDS = {"16 KiB": 200_000, "128 KiB": 500_000, "1 MB": 500_000}
+RECORDS = {"16 KiB": 100_000, "128 KiB": 300_000, "1 MB": 300_000}
 
 
 def contenders(*, with_yardsticks: bool) -> tuple[list[Contender], list[str]]:
@@ -35,15 +34,16 @@ def run_produce(rounds: int) -> None:
     taking_part, notes = contenders(with_yardsticks=True)
     rates: dict[tuple[tuple[str, str, bool], str], list[float]] = {}
     cores: dict[tuple[tuple[str, str, bool], str], list[float]] = {}
-    for round_ in range(rounds):
-        for contender in taking_part:
-            with tempfile.TemporaryDirectory(dir=".") as folder, contender.start(Path(folder)) as (port, pid):
-                for case in cases:
-                    meter = Meter(pid)
-                    rate = _produce(port, case, topic=_topic(contender, case))
-                    rates.setdefault((case, contender.name), []).append(rate)
-                    cores.setdefault((case, contender.name), []).append(meter.cores())
-            print(f"round {round_ + 1} of {rounds}: {contender.name} done", flush=True)
+    with workspace() as space:
+        for round_ in range(rounds):
+            for contender in taking_part:
+                with contender.start(folder_in(space)) as (port, pid):
+                    for case in cases:
+                        meter = Meter(pid)
+                        rate = _produce(port, case, topic=_topic(contender, case))
+                        rates.setdefault((case, contender.name), []).append(rate)
+                        cores.setdefault((case, contender.name), []).append(meter.cores())
+                print(f"round {round_ + 1} of {rounds}: {contender.name} done", flush=True)
     rows = [_produce_row(case, taking_part, rates, cores) for case in cases]
     settings = {"acks": "all", "partitions": PARTITIONS, "record_bytes": RECORD_BYTES, "linger_ms": 5}
     settings |= {"floe": "default settings, folder store, fsync on", "notes": notes}
@@ -54,11 +54,11 @@ def run_fetch(rounds: int) -> None:
     """Consume what was just produced from the tail cache, and again with every cache cold."""
     taking_part, notes = contenders(with_yardsticks=False)
     rates: dict[tuple[str, str], list[float]] = {}
-    for round_ in range(rounds):
-        for contender in taking_part:
-            with tempfile.TemporaryDirectory(dir=".") as folder:
-                _fetch_round(contender, Path(folder), rates)
-            print(f"round {round_ + 1} of {rounds}: {contender.name} done", flush=True)
+    with workspace() as space:
+        for round_ in range(rounds):
+            for contender in taking_part:
+                _fetch_round(contender, folder_in(space), rates)
+                print(f"round {round_ + 1} of {rounds}: {contender.name} done", flush=True)
     rows: list[dict[str, object]] = []
     for source in ("tail", "cold"):
         row: dict[str, object] = {"from": source}
