@@ -1,11 +1,11 @@
-"""One thread, calls in order, results and errors on the event loop."""
+"""Few threads, calls in order, results and errors on the event loop."""
 
 import asyncio
 import threading
 
 import pytest
 
-from floe.storage.quick_thread import QuickThread
+from floe.storage.quick_thread import QuickThread, QuickThreads
 
 
 async def test_calls_run_in_order_on_one_other_thread():
@@ -63,3 +63,21 @@ def test_answer_to_a_closed_loop_is_dropped():
 
 async def _one_call(thread):
     return await asyncio.get_running_loop().run_in_executor(thread, lambda: 7)
+
+
+async def test_several_threads_overlap_and_start_only_when_needed():
+    threads = QuickThreads("floe-several", 3)
+    loop = asyncio.get_running_loop()
+    for _ in range(5):
+        await loop.run_in_executor(threads, lambda: None)
+    assert _names_with("floe-several") == ["floe-several-0"]
+    meeting = threading.Barrier(3)
+    await asyncio.gather(*(loop.run_in_executor(threads, meeting.wait, 10) for _ in range(3)))
+    await asyncio.gather(*(loop.run_in_executor(threads, lambda: None) for _ in range(20)))
+    assert len(_names_with("floe-several")) == 3
+    threads.shutdown()
+    assert _names_with("floe-several") == []
+
+
+def _names_with(name):
+    return sorted(each.name for each in threading.enumerate() if each.name.startswith(name))

@@ -9,7 +9,7 @@ A cancelled call goes on in its thread to its end; its outcome is then unknown t
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import TypeVar
 
 from floe.model.errors import Unavailable
@@ -17,6 +17,7 @@ from floe.storage.disk import Disk, File
 from floe.storage.objects.blocking_files import BlockingFiles
 from floe.storage.objects.keys import check_key, check_span
 from floe.storage.objects.port import Body, Buffer, ObjectInfo, ObjectWriter
+from floe.storage.quick_thread import QuickThreads
 
 THREADS_DEFAULT = 4
 _DELETE_PAGE = 256
@@ -40,7 +41,7 @@ class FileObjects:
     ) -> None:
         self._disk = disk
         self._files = BlockingFiles(disk, drop_reads=drop_reads)
-        self._executor = executor or ThreadPoolExecutor(threads, thread_name_prefix="floe-files")
+        self._executor = executor or QuickThreads("floe-files", threads)
 
     async def put(self, key: str, body: Body) -> None:
         await self._run(self._files.put, check_key(key), body)
