@@ -48,7 +48,7 @@ async def test_requests_of_many_connections_stay_within_the_budget(open_house, m
 
 async def test_small_requests_pass_the_budget_by_one_read_at_most(open_house, make_produce):
     house = await open_house(queued_max_request_bytes=1 * MIB, socket_request_max_bytes=1 * MIB,
-                             message_max_bytes=100 * KIB, connection_requests_max=10_000)  # fmt: skip
+                             message_max_bytes=100 * KIB, connection_max_requests=10_000)  # fmt: skip
     wires = [await house.connect() for _ in range(4)]
     await wires[0].create("t")
     house.objects.gate.clear()
@@ -65,7 +65,7 @@ async def test_small_requests_pass_the_budget_by_one_read_at_most(open_house, ma
 
 
 async def test_one_connection_has_a_bounded_number_of_requests_under_way(open_house, make_produce):
-    house = await open_house(connection_requests_max=8)
+    house = await open_house(connection_max_requests=8)
     wire, other = await house.connect(), await house.connect()
     await wire.create("t")
     house.objects.gate.clear()
@@ -81,7 +81,7 @@ async def test_one_connection_has_a_bounded_number_of_requests_under_way(open_ho
 
 
 async def test_one_connection_has_bounded_bytes_under_way(open_house, make_produce):
-    house = await open_house(connection_requests_max_bytes=256 * KIB)
+    house = await open_house(connection_max_bytes=256 * KIB)
     wire = await house.connect()
     await wire.create("t")
     house.objects.gate.clear()

@@ -160,14 +160,14 @@ class SocketSettings(Group):
         least=MIB,
     )
     connection_requests_max: int = setting(
-        "connection.requests.max",
+        "connection.max.requests",
         1024,
         "Requests of one connection under way at once.",
         least=1,
         most=100_000,
     )
     connection_bytes_max: Bytes = setting(
-        "connection.requests.max.bytes",
+        "connection.max.bytes",
         64 * MIB,
         "Bytes of requests of one connection under way at once; the last one may pass it.",
         least=KIB,
