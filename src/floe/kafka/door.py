@@ -71,7 +71,7 @@ class Door:
         self.answers = KeptAnswers()
         self.unread_bytes = 0  # answers that peers have not read yet
         self.sparing = Sparing()
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # a set, oldest first
         self._none_left: asyncio.Event | None = None
 
     def admit(self, connection: "Connection") -> bool:
@@ -79,12 +79,12 @@ class Door:
         self.counters.connections_total += 1
         if len(self.connections) >= self.settings.connections_max:
             return False
-        self.connections.add(connection)
+        self.connections[connection] = None
         self.counters.connections = len(self.connections)
         return True
 
     def forget(self, connection: "Connection") -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         self.counters.connections = len(self.connections)
         if not self.connections and self._none_left is not None:
             self._none_left.set()

@@ -42,7 +42,7 @@ class Waiters:
     """The waiters of one vnode's ranges."""
 
     def __init__(self) -> None:
-        self._by_range: dict[RangeId, set[Waiter]] = {}
+        self._by_range: dict[RangeId, dict[Waiter, None]] = {}  # those of a range are woken first come first
 
     def __len__(self) -> int:
         return len(self._by_range)
@@ -51,15 +51,15 @@ class Waiters:
         for range_id in range_ids:
             waiting = self._by_range.get(range_id)
             if waiting is None:
-                self._by_range[range_id] = {waiter}
+                self._by_range[range_id] = {waiter: None}
             else:
-                waiting.add(waiter)
+                waiting[waiter] = None
 
     def remove(self, waiter: Waiter, range_ids: Iterable[RangeId]) -> None:
         for range_id in range_ids:
             waiting = self._by_range.get(range_id)
             if waiting is not None:
-                waiting.discard(waiter)
+                waiting.pop(waiter, None)
                 if not waiting:
                     del self._by_range[range_id]
 
