@@ -185,7 +185,9 @@ async def test_nothing_that_anybody_read_is_lost_in_a_crash(seed):
                 await asyncio.sleep(rng.random() * 0.0005)
 
         tasks = [asyncio.create_task(work()) for work in (write, write, read, read)]
-        await asyncio.sleep(rng.uniform(0.005, 0.02))
+        last = rng.randint(1, 100)
+        while max(seen) < last:
+            await asyncio.sleep(0.0005)
         survivor = kv.crash(keep=0)
         for task in tasks:
             task.cancel()

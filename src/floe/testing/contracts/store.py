@@ -181,7 +181,9 @@ class StoreContract:
                 await asyncio.sleep(rng.random() * 0.001)
 
         tasks = [asyncio.create_task(work(vnode)) for vnode in terms for work in (write, read)]
-        await asyncio.sleep(rng.uniform(0.01, 0.05))
+        last = rng.randint(1, 150)  # However slow the disk, the machine stops after so many answers.
+        while sum(answered.values()) < last:  # noqa: ASYNC110 - many tasks raise it
+            await asyncio.sleep(0.001)
         store = self.crashed(store)
         for task in tasks:
             task.cancel()
@@ -193,5 +195,4 @@ class StoreContract:
             count = int(await store.get(vnode, terms[vnode], b"n") or 0)
             assert [int(value) for _, value in rows] == list(range(1, count + 1))
             assert count >= answered[vnode]
-        assert sum(answered.values()) > 0
         await store.close()
