@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from rocksdict import Rdict
 
 from floe.model.errors import Corrupt, Unavailable
 from floe.storage.kv.rocks import RocksKeyValue
@@ -65,4 +66,34 @@ def test_scans_stay_cheap_when_the_oldest_rows_are_deleted_again_and_again(tmp_p
     kv.write([(b"alive", b"1")])
     assert kv.scan(b"", b"z", 5) == [(b"alive", b"1")]
     assert kv._deletes < 20_000
+    kv.close()
+
+
+class RefusesToSync:
+    """RocksDB whose log cannot be synced once."""
+
+    def __init__(self, db: Rdict) -> None:
+        self._db = db
+
+    def flush_wal(self, sync: bool) -> None:
+        raise Exception("IO error: While fdatasync: Input/output error")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._db, name)
+
+
+def test_after_a_failed_sync_nothing_is_written_or_acknowledged_any_more(tmp_path: Path) -> None:
+    """The kernel tells of lost pages once; a second sync that succeeds would prove nothing."""
+    kv = RocksKeyValue(tmp_path / "kv")
+    healthy = kv._db
+    kv.write([(b"a", b"1")])
+    kv._db = RefusesToSync(healthy)
+    with pytest.raises(Unavailable, match="Input/output error"):
+        kv.sync()
+    kv._db = healthy
+    with pytest.raises(Unavailable, match="no more writes"):
+        kv.sync()
+    with pytest.raises(Unavailable, match="no more writes"):
+        kv.write([(b"b", b"1")])
+    assert kv.get(b"a") == b"1"
     kv.close()

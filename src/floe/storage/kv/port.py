@@ -8,7 +8,8 @@ Contract, kept by every adapter and checked by one suite (`floe.testing.contract
 - After a crash the map holds the first n writes of its history, n at least the number made before the last
   `sync` that returned: never a later write without an earlier one, never half of one.
 - Keys are ordered as bytes. A scan or a floor costs in proportion to what it returns, times at most the
-  logarithm of the map's size.
+  logarithm of the map's size, plus what was deleted lately between its start and its first pair: whoever
+  deletes from the front of a run of keys (a queue, a log) should start its scans at the known front.
 - A failed `write` or `sync` raises `Unavailable`. After a failed `sync` what was written since the last good
   one may be lost, so every later `write` and `sync` fails as well: the owner must close and open again.
 - Wrong stored bytes raise `Corrupt`.

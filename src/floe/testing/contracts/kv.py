@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from floe.model.errors import Unavailable
 from floe.storage.kv.port import KeyValue, Pair, Write
@@ -39,16 +41,13 @@ def model_write(model: Model, writes: list[Write]) -> None:
             model[key] = value
 
 
-def random_key(source: random.Random) -> bytes:
-    """Short keys of few letters, so that they meet, nest and border on each other."""
-    return bytes(source.choice(b"\x00ab\xff") for _ in range(source.randrange(5)))
+# Short keys of few letters, so that they meet, nest and border on each other.
+keys_strategy = st.lists(st.sampled_from([b"\x00", b"a", b"b", b"\xff"]), max_size=4).map(b"".join)
+writes_strategy = st.lists(st.tuples(keys_strategy, st.none() | st.binary(max_size=20)), max_size=12)
+probe_strategy = st.tuples(keys_strategy, keys_strategy, st.sampled_from([0, 1, 2, 1000]))
+step_strategy = st.tuples(writes_strategy, st.booleans(), st.lists(probe_strategy, max_size=5))
 
-
-def random_writes(source: random.Random) -> list[Write]:
-    return [
-        (random_key(source), source.randbytes(source.randrange(20)) if source.random() < 0.7 else None)
-        for _ in range(source.randrange(12))
-    ]
+END = b"\xff" * 6  # after every key that the strategies make
 
 
 class KeyValueContract:
@@ -60,26 +59,28 @@ class KeyValueContract:
         yield kv
         kv.close()
 
-    @pytest.mark.parametrize("seed", range(8))
-    def test_agrees_with_a_dict_whatever_is_written(self, kv: KeyValue, seed: int) -> None:
-        source = random.Random(seed)  # noqa: S311
+    # Each example empties the map first, and the class keeps nothing, so sharing both is safe.
+    @settings(
+        max_examples=40,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+    )
+    @given(st.lists(step_strategy, max_size=12))
+    def test_agrees_with_a_dict_whatever_is_written(
+        self, kv: KeyValue, steps: list[tuple[list[Write], bool, list[tuple[bytes, bytes, int]]]]
+    ) -> None:
+        kv.write([(key, None) for key, _ in kv.scan(b"", END, 1000)])
         model: Model = {}
-        for _ in range(60):
-            writes = random_writes(source)
+        for writes, is_synced, probes in steps:
             kv.write(writes)
             model_write(model, writes)
-            if source.random() < 0.2:
+            if is_synced:
                 kv.sync()
-            self._check_reads(kv, model, source)
-
-    def _check_reads(self, kv: KeyValue, model: Model, source: random.Random) -> None:
-        for _ in range(5):
-            first, second = random_key(source), random_key(source)
-            limit = source.choice([0, 1, 2, 1000])
-            assert kv.get(first) == model.get(first)
-            assert kv.scan(first, second, limit) == model_scan(model, first, second, limit)
-            assert kv.floor(first, second) == model_floor(model, first, second)
-        assert kv.scan(b"", b"\xff" * 6, 1000) == model_scan(model, b"", b"\xff" * 6, 1000)
+            for first, second, limit in probes:
+                assert kv.get(first) == model.get(first)
+                assert kv.scan(first, second, limit) == model_scan(model, first, second, limit)
+                assert kv.floor(first, second) == model_floor(model, first, second)
+            assert kv.scan(b"", END, 1000) == model_scan(model, b"", END, 1000)
 
     def test_the_last_write_of_a_key_in_a_call_wins(self, kv: KeyValue) -> None:
         kv.write([(b"a", b"1"), (b"a", None), (b"b", None), (b"b", b"2"), (b"c", b"3"), (b"c", b"4")])
