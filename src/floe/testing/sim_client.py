@@ -7,6 +7,7 @@ broker. What an unanswered request did is unknown to it, as to any client.
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 from struct import Struct
@@ -42,6 +43,7 @@ class ClientEnv:
     host: str
     port: int
     request_seconds: float = 5.0  # a request unanswered for so long is given up with its connection
+    delete_records: Callable[[str, int, int], Awaitable[bool]] | None = None  # while the door has no such API
     topics: dict[str, TopicId] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)  # answers that no correct broker gives
 

@@ -182,14 +182,19 @@ class SimProber(SimReader):
         name, index = partition
         trim = Trim(partition, before, self.now)
         self.env.history.trims.append(trim)
+        if await self._delete_before(name, index, before):
+            trim.outcome, trim.ended = Outcome.OK, self.now
+            self.env.trace.add(f"client {self.name} trimmed {name}-{index} before {before}")
+
+    async def _delete_before(self, name: str, index: int, before: int) -> bool:
+        if self.env.delete_records is not None:
+            return await self.env.delete_records(name, index, before)
         part = DeleteRecordsPartition(partition_index=index, offset=before)
         message = DeleteRecordsRequest(
             topics=[DeleteRecordsTopic(name=name, partitions=[part])], timeout_ms=5000
         )
         answer = await self.ask(ApiKey.DELETE_RECORDS, message)
-        if answer.topics[0].partitions[0].error_code == ErrorCode.NONE:
-            trim.outcome, trim.ended = Outcome.OK, self.now
-            self.env.trace.add(f"client {self.name} trimmed {name}-{index} before {before}")
+        return bool(answer.topics[0].partitions[0].error_code == ErrorCode.NONE)
 
 
 class FinalReader(SimReader):

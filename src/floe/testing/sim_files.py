@@ -120,3 +120,6 @@ class GatedDisk:
 
     def modified_ms(self, path: str) -> int:
         return self._inner.modified_ms(path)
+
+    def close(self) -> None:
+        self._gate.enter("close", may_fail=False)

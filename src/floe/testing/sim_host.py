@@ -12,6 +12,7 @@ from typing import Protocol
 
 from floe.metadata.api import Metadata
 from floe.model.errors import FloeError
+from floe.server.errors import CannotStart
 from floe.testing.sim_loop import SimLoop
 from floe.testing.sim_network import SimNetwork
 from floe.testing.sim_process import SimProcess
@@ -23,6 +24,8 @@ DOWN_SECONDS_MEAN = 0.3
 
 class RunningBroker(Protocol):
     """The little that the world asks of a broker besides its front door."""
+
+    cluster_id: str
 
     @property
     def metadata(self) -> Metadata: ...
@@ -63,6 +66,7 @@ class BrokerHost:
         self.current: Incarnation | None = None
         self.deaths: list[str] = []
         self.failed_starts: list[str] = []
+        self.failed_stops: list[str] = []
 
     def start(self) -> None:
         self._supervisor = self._loop.create_task(self._supervise(), name="host")
@@ -96,17 +100,20 @@ class BrokerHost:
         return await self.running()
 
     async def stop_cleanly(self) -> None:
-        """As SIGTERM does, followed by a kill when it takes too long."""
+        """As SIGTERM does, then a kill when it takes too long; goes on when the caller is cancelled."""
+        await asyncio.wait([self._loop.create_task(self._stop_cleanly(), name="stop cleanly")])
+
+    async def _stop_cleanly(self) -> None:
         current = self.current
-        if current is None or not current.is_up or current.broker is None:
+        if current is None or current.broker is None or not (current.is_up and current.process.is_alive):
             return
         self._trace.add(f"stop {current.process.name}")
         stop = current.process.start(self._loop, current.broker.stop(drain=True), "stop")
         done, _ = await asyncio.wait(
             {stop, current.died}, timeout=STOP_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
         )
-        if stop in done:
-            stop.result()
+        if stop in done and stop.exception() is not None:
+            self.failed_stops.append(f"{current.process.name}: {stop.exception()!r}")
         current.process.kill("clean stop" if stop in done else "stop took too long")
 
     async def _supervise(self) -> None:
@@ -137,7 +144,7 @@ class BrokerHost:
         error = boot.exception()
         if error is None:
             return
-        if not isinstance(error, FloeError | OSError):
+        if not isinstance(error, FloeError | CannotStart):
             raise error
         self.failed_starts.append(f"{process.name}: {error}")
         process.kill(f"failed to start: {error}")

@@ -105,6 +105,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._threads: dict[tuple[SimProcess | None, object], _Threads] = {}
         self._numbers = 0
         self._steps_at_instant = 0
+        self._is_reaping = False
         self._deadline: float | None = None
         self.network: Network | None = None
         self.unhandled: list[str] = []  # errors of live code that nobody caught
@@ -160,10 +161,12 @@ class SimLoop(asyncio.BaseEventLoop):
     def reap(self, process: SimProcess) -> None:
         """Close the coroutines of a dead process; their ports are dead, so this reaches nothing."""
         assert not process.is_alive
+        self._is_reaping = True
         for task in self.tasks_of(process):
             task.forget()
             with contextlib.suppress(BaseException):  # whatever dead code raises has no meaning
                 task.get_coro().close()
+        self._is_reaping = False
         for key in [key for key in self._threads if key[0] is process]:
             del self._threads[key]
 
@@ -302,7 +305,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def _asyncgen_finalizer_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
         """Generators of the living are closed as asyncio does it; those of the dead are let go."""
         process = PROCESS.get()
-        if self._closed or (process is not None and not process.is_alive):
+        if self._closed or self._is_reaping or (process is not None and not process.is_alive):
             return
         self.call_soon(self.create_task, agen.aclose())
 

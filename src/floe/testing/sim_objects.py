@@ -185,7 +185,7 @@ class SimObjects:
         self, name: str, answer: asyncio.Future[T], result: T | None, error: FloeError | None
     ) -> None:
         self._server.trace.add(f"{name} {error.__class__.__name__ if error else 'done'}")
-        if answer.done():
+        if answer.done() or not self._process.is_alive:
             return
         if error is not None:
             answer.set_exception(error)

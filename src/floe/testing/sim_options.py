@@ -19,6 +19,7 @@ class SimOptions:
 
     seconds: float
     store: str  # "memory" or "local"
+    vnodes: int
     objects: str  # "server" or "files"
     topics: tuple[tuple[str, int], ...]
     producers: int
@@ -33,6 +34,7 @@ class SimOptions:
     links: LinkConditions
     object_faults: ObjectFaults
     disk_slow: bool
+    disk_error_chance: float  # per call, files only
     commit_fault_chance: float
     power_cut_interval: float
     kill_at_call_interval: float
@@ -62,7 +64,7 @@ def draw_options(seed: int, seconds: float = SECONDS_DEFAULT) -> SimOptions:
         latency=rng.choice([(0.0001, 0.001), (0.0001, 0.02), (0.001, 0.1)]),
         spike_chance=sometimes(0.3, 0.001, 0.05),
         fragment_max=rng.choice([1000, 16_384, 65_536]),
-        tiny_chance=sometimes(0.3, 0.05, 0.5),
+        tiny_chance=sometimes(0.3, 0.02, 0.2),
         window=rng.choice([4096, 65_536, 262_144]),
     )
     faults = ObjectFaults(
@@ -78,20 +80,22 @@ def draw_options(seed: int, seconds: float = SECONDS_DEFAULT) -> SimOptions:
     return SimOptions(
         seconds=seconds,
         store=rng.choice(("memory", "local")),
+        vnodes=rng.choice((2, 4, 4, 16)),
         objects=rng.choice(("server", "server", "files")),
         topics=topics,
         producers=rng.randint(1, 4),
         plain_producers=rng.randint(0, 2),
         consumers=rng.randint(1, 3),
         request_seconds=rng.choice((2.0, 5.0, 15.0)),
-        pause=rng.choice((0.01, 0.05, 0.3)),
-        size_max=rng.choice((50, 1000, 20_000)),
+        pause=rng.choice((0.03, 0.06, 0.3)),
+        size_max=rng.choice((50, 50, 1000, 8000)),
         give_up_chance=sometimes(0.3, 0.005, 0.03),
         seek_chance=sometimes(0.5, 0.01, 0.1),
         trim_chance=sometimes(0.4, 0.02, 0.2),
         links=links,
         object_faults=faults,
         disk_slow=rng.random() < 0.3,
+        disk_error_chance=sometimes(0.3, 0.001, 0.02),
         commit_fault_chance=sometimes(0.3, 0.005, 0.03),
         power_cut_interval=sometimes(0.6, 2, 15),
         kill_at_call_interval=sometimes(0.6, 2, 15),

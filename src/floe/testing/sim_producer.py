@@ -118,11 +118,11 @@ class SimProducer(SimClient):
             except LinkLost:
                 self.drop_link()
                 await self.rest()
-            if not self._is_idempotent:
+            if not self._is_idempotent or self._is_session_over:
                 self._unacknowledged.clear()
-            elif self._is_session_over:
-                self._unacknowledged.clear()
+            if self._is_session_over:
                 await self._open_session()
+                await self.rest()
         self.close()
 
     async def _open_session(self) -> None:
