@@ -64,3 +64,16 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
     )
     with pytest.raises(Unavailable):
         await objects.put("a", [b"x"])
+
+
+@pytest.mark.s3
+async def test_what_the_url_does_not_say_comes_from_the_environment(
+    moto: CloudServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT", moto.endpoint)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    for name, value in moto.parameters.items():
+        monkeypatch.setenv(f"AWS_{name.upper()}", value)
+    objects = open_cloud(f"s3://floe-tests/test-{next(numbers)}")
+    await objects.put("a", [b"x"])
+    assert await objects.get("a") == b"x"
