@@ -214,6 +214,29 @@ def test_upload_that_never_ends_is_given_up_without_holding_the_queue(run):
     run(scenario, settings=EAGER)
 
 
+def test_appends_that_find_no_upload_to_leave_with_are_answered_in_time_and_never_written(run):
+    async def scenario(rig):
+        range_id = rig.ranges[0]
+        gates = hold_uploads(rig, 100)  # each attempt of an upload waits
+        stuck = await append_in_turns(rig, range_id, 2)
+        await asyncio.sleep(1)
+        started = rig.clock.monotonic()
+        waiting = await append_in_turns(rig, range_id, 3)
+        await asyncio.sleep(20)
+        late = rig.log.append([(range_id, rig.batch(["late"]))])
+        assert errors(await waiting[2]) == [ErrorCode.KAFKA_STORAGE_ERROR]
+        assert rig.clock.monotonic() - started < 31
+        assert not late.done()
+        assert [errors(future.result()) for future in stuck] == [[ErrorCode.REQUEST_TIMED_OUT]] * 2
+        for gate in gates:
+            gate.set()
+        assert errors(await late) == [NONE]
+        assert await rig.read_all(range_id) == [(0, b"late")]
+        assert rig.log.pending_bytes == 0
+
+    run(scenario, settings=EngineSettings(uploads_eager=2, uploads_max=2))
+
+
 def test_duplicate_gets_its_first_offset_and_its_bytes_are_not_served_twice(run):
     async def scenario(rig):
         range_id = rig.ranges[0]

@@ -21,11 +21,16 @@ Entry = tuple[RangeId, Batch]
 class Append:
     """One request and the outcomes known so far; answered once, when the last is known or given up."""
 
-    __slots__ = ("_buffer_size", "_missing", "_results", "entries", "future", "size")
+    __slots__ = ("_buffer_size", "_missing", "_results", "arrived_at", "entries", "future", "size")
 
     def __init__(
-        self, future: asyncio.Future[list[EntryResult]], entries: Sequence[Entry], size: int
+        self,
+        future: asyncio.Future[list[EntryResult]],
+        entries: Sequence[Entry],
+        size: int,
+        arrived_at: float,
     ) -> None:
+        self.arrived_at = arrived_at
         self.future = future
         self.entries: Sequence[Entry] = entries
         self.size = size

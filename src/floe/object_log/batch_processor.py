@@ -15,7 +15,7 @@ from floe.machines.write_buffer import WriteBuffer
 from floe.metadata.api import Metadata
 from floe.model.coordinates import EntryResult
 from floe.model.error_codes import ErrorCode
-from floe.model.errors import FloeError
+from floe.model.errors import FloeError, Unavailable
 from floe.model.ids import object_key
 from floe.object_log.appends import Append, ClosedObject, Entry
 from floe.object_log.committer import Committer
@@ -57,11 +57,13 @@ class BatchProcessor:
         self._produce_timeout = settings.produce_timeout_ms / 1000
         self._cluster_id = cluster_id
         self._appends: list[Append] = []  # not in a closed object yet, in order of arrival
+        self._overdue_count = 0  # of these, from the front: answered already
         self._uploads: dict[asyncio.Task[None], None] = {}
         self._is_deciding = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
-        self._is_closed = False
+        self._is_closed = False  # takes no more appends
+        self._is_stopped = False  # starts no more uploads
 
     def append(self, entries: Sequence[Entry]) -> asyncio.Future[list[EntryResult]]:
         """Results in the order of the entries, once each has an outcome."""
@@ -73,9 +75,10 @@ class BatchProcessor:
         if not size or self._is_closed or not self._buffer.admits(size):
             future.set_result([NOT_WRITTEN] * len(entries))
             return future
-        self._appends.append(Append(future, entries, size))
-        if self._buffer.add(self._clock.monotonic(), size):
-            self._close_due(self._clock.monotonic())
+        now = self._clock.monotonic()
+        self._appends.append(Append(future, entries, size, now))
+        if self._buffer.add(now, size):
+            self._close_due(now)
         elif not self._is_deciding:
             self._is_deciding = True
             loop.call_soon(self._decide)
@@ -97,10 +100,12 @@ class BatchProcessor:
     async def close(self) -> None:
         """Stop without waiting for anybody; appends that did not leave are answered as not written."""
         self.refuse()
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
         for append in self._appends:
             append.give_up(NOT_WRITTEN)
+            self._buffer.settle(append.size)
         self._appends.clear()
         uploads = list(self._uploads)
         for upload in uploads:
@@ -118,8 +123,13 @@ class BatchProcessor:
         self._close_due(max(due, self._clock.monotonic()))
 
     def _close_due(self, now: float, *, is_last: bool = False) -> None:
+        if self._is_stopped:
+            return
+        self._give_up_overdue(now)
         while (due := self._buffer.due(now)) is not None and (due <= now or is_last):
             self._close_buffer(now)
+        if due is None and self._overdue_count < len(self._appends):
+            due = self._appends[self._overdue_count].arrived_at + self._produce_timeout
         if due is None or (self._timer is not None and self._timer_due <= due):
             return
         if self._timer is not None:
@@ -127,11 +137,29 @@ class BatchProcessor:
         self._timer_due = due
         self._timer = asyncio.get_running_loop().call_later(due - now, self._decide_at, due)
 
+    def _give_up_overdue(self, now: float) -> None:
+        """Answer appends that found no upload to leave with; they then never leave."""
+        appends = self._appends
+        while self._overdue_count < len(appends):
+            append = appends[self._overdue_count]
+            if append.arrived_at + self._produce_timeout > now:
+                return
+            append.give_up(NOT_WRITTEN)
+            self._overdue_count += 1
+
     def _close_buffer(self, now: float) -> None:
         count = self._buffer.close(now)
-        appends = self._appends[:count]
+        overdue = min(count, self._overdue_count)
+        for append in self._appends[:overdue]:
+            self._buffer.settle(append.size)
+        appends = self._appends[overdue:count]
         del self._appends[:count]
-        closed = ClosedObject(appends, self._vnode_of, deadline=now + self._produce_timeout)
+        self._overdue_count -= overdue
+        if not appends:
+            self._buffer.upload_ended()
+            return
+        deadline = appends[0].arrived_at + self._produce_timeout
+        closed = ClosedObject(appends, self._vnode_of, deadline=deadline)
         self._committer.enqueue(closed)
         upload = asyncio.get_running_loop().create_task(self._upload(closed))
         self._uploads[upload] = None
@@ -139,15 +167,7 @@ class BatchProcessor:
 
     async def _upload(self, closed: ClosedObject) -> None:
         try:
-            object_id = self._ids.take_now()
-            if object_id is None:
-                object_id = await self._ids.take(closed.deadline)
-            body = closed.lay_out(object_id)
-            started = self._clock.monotonic()
-            await self._objects.put(object_key(self._cluster_id, object_id), body)
-            self._metrics.upload_seconds.observe(self._clock.monotonic() - started)
-        except asyncio.CancelledError:
-            raise
+            await self._put(closed)
         except FloeError as error:
             _log.warning("upload failed", object=closed.id, size=closed.size, reason=str(error))
             self._committer.upload_failed(closed, NOT_WRITTEN.error)
@@ -162,3 +182,14 @@ class BatchProcessor:
         if not self._is_deciding:
             self._is_deciding = True
             asyncio.get_running_loop().call_soon(self._decide)
+
+    async def _put(self, closed: ClosedObject) -> None:
+        object_id = self._ids.take_now()
+        if object_id is None:
+            object_id = await self._ids.take(closed.deadline)
+        if closed.is_expired:
+            raise Unavailable("nobody waits for the object any more")
+        body = closed.lay_out(object_id)
+        started = self._clock.monotonic()
+        await self._objects.put(object_key(self._cluster_id, object_id), body)
+        self._metrics.upload_seconds.observe(self._clock.monotonic() - started)

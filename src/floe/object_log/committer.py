@@ -180,7 +180,7 @@ class Committer:
         delay = self._settings.commit_backoff_min_ms / 1000
         while True:
             try:
-                return await self._metadata.commit(vnode, commits)
+                return await self._ask(vnode, commits)
             except (Unavailable, Fenced) as error:
                 _log.warning("commit outcome unknown", vnode=vnode, objects=len(commits), reason=str(error))
             except FloeError as error:
@@ -191,6 +191,11 @@ class Committer:
                 return _refused(commits, ErrorCode.UNKNOWN_SERVER_ERROR)
             await asyncio.sleep(delay)
             delay = min(2 * delay, self._settings.commit_backoff_max_ms / 1000)
+
+    async def _ask(self, vnode: VnodeId, commits: Sequence[ObjectCommit]) -> Sequence[Sequence[EntryResult]]:
+        results = await self._metadata.commit(vnode, commits)
+        assert [len(result) for result in results] == [len(commit.entries) for commit in commits]
+        return results
 
     def _settle(self, part: Part, results: Sequence[EntryResult]) -> None:
         start = 0

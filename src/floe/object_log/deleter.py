@@ -79,7 +79,10 @@ class Deleter:
 
     async def _delete(self, item: WorkItem) -> bool:
         keys = {object_key(self._cluster_id, object_id): object_id for object_id in item.objects}
-        failures = await self._objects.delete(list(keys))
+        try:
+            failures = await self._objects.delete(list(keys))
+        except FloeError as error:
+            failures = dict.fromkeys(keys, str(error))
         done = tuple(object_id for key, object_id in keys.items() if key not in failures)
         if failures:
             example = next(iter(failures.items()))
