@@ -7,6 +7,7 @@ unsigned over HTTPS, where TLS protects them already: signing costs 6 ms of a co
 Invariant: no query parameter's value is ever part of an error message.
 """
 
+import os
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -16,6 +17,7 @@ from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 from floe.storage.objects.cloud import CloudObjects
 
 SCHEMES = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
+_ENVIRONMENT = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 _CLIENT_OPTIONS = frozenset(
     {
         "allow_http",
@@ -62,10 +64,16 @@ def _settings(scheme: str, query: str) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {"timeout": _TIMEOUT_DEFAULT, "connect_timeout": _CONNECT_TIMEOUT_DEFAULT}
     for name, value in parse_qsl(query, keep_blank_values=True):
         (options if name in _CLIENT_OPTIONS else config)[name] = value
+    # obstore takes this one from the environment only when it is given no client settings at all.
+    allow_http = os.environ.get(f"{_ENVIRONMENT[scheme]}_ALLOW_HTTP")
+    if allow_http:
+        options.setdefault("allow_http", allow_http)
     if scheme == "s3" and "unsigned_payload" not in config and _is_secure(config, options):
         config["unsigned_payload"] = "true"
     return config, options
 
 
 def _is_secure(config: dict[str, Any], options: dict[str, Any]) -> bool:
-    return "allow_http" not in options and not str(config.get("endpoint", "https:")).startswith("http:")
+    return options.get("allow_http", "false") == "false" and not str(
+        config.get("endpoint", "https:")
+    ).startswith("http:")
