@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Sequence
 
 from floe.machines.write_buffer import WriteBuffer
-from floe.metadata.api import Metadata
 from floe.model.coordinates import EntryResult
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import FloeError, Unavailable
@@ -20,11 +19,8 @@ from floe.model.ids import object_key
 from floe.object_log.appends import Append, ClosedObject, Entry
 from floe.object_log.committer import Committer
 from floe.object_log.object_ids import ObjectIds
-from floe.object_log.settings import EngineSettings
-from floe.observability.clock import Clock
+from floe.object_log.parts import EngineParts
 from floe.observability.logs import get_log
-from floe.observability.metrics import Metrics
-from floe.storage.objects.port import Objects
 
 # Retriable for every client, and true: the entry was not and will not be committed.
 NOT_WRITTEN = EntryResult(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -36,26 +32,21 @@ class BatchProcessor:
 
     def __init__(
         self,
+        parts: EngineParts,
         *,
-        objects: Objects,
-        metadata: Metadata,
         committer: Committer,
         buffer: WriteBuffer,
         ids: ObjectIds,
-        clock: Clock,
-        metrics: Metrics,
-        settings: EngineSettings,
-        cluster_id: str,
     ) -> None:
-        self._objects = objects
-        self._vnode_of = metadata.vnode_of_range
+        self._objects = parts.objects
+        self._vnode_of = parts.metadata.vnode_of_range
         self._committer = committer
         self._buffer = buffer
         self._ids = ids
-        self._clock = clock
-        self._metrics = metrics
-        self._produce_timeout = settings.produce_timeout_ms / 1000
-        self._cluster_id = cluster_id
+        self._clock = parts.clock
+        self._metrics = parts.metrics
+        self._produce_timeout = parts.settings.produce_timeout_ms / 1000
+        self._cluster_id = parts.cluster_id
         self._appends: list[Append] = []  # not in a closed object yet, in order of arrival
         self._overdue_count = 0  # of these, from the front: answered already
         self._uploads: dict[asyncio.Task[None], None] = {}

@@ -23,16 +23,13 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 
-from floe.metadata.api import Metadata
 from floe.model.coordinates import EntryResult, ObjectCommit
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Fenced, FloeError, Unavailable
 from floe.model.ids import ObjectId, VnodeId
 from floe.object_log.appends import AppendedSpan, ClosedObject, Part
-from floe.object_log.settings import EngineSettings
-from floe.observability.clock import Clock
+from floe.object_log.parts import EngineParts
 from floe.observability.logs import get_log
-from floe.observability.metrics import Metrics
 
 Committed = Callable[[AppendedSpan, Sequence[EntryResult]], None]
 
@@ -60,20 +57,17 @@ class Committer:
 
     def __init__(
         self,
+        parts: EngineParts,
         *,
-        metadata: Metadata,
-        clock: Clock,
-        metrics: Metrics,
-        settings: EngineSettings,
         committed: Committed,
         released: Callable[[ClosedObject], None],
     ) -> None:
-        self._metadata = metadata
-        self._clock = clock
-        self._settings = settings
+        self._metadata = parts.metadata
+        self._clock = parts.clock
+        self._settings = parts.settings
         self._committed = committed
         self._released = released
-        self._commit_seconds = metrics.commit_seconds
+        self._commit_seconds = parts.metrics.commit_seconds
         self._queues: dict[VnodeId, _Queue] = {}
         self._watched: deque[ClosedObject] = deque()  # in order of deadline
         self._timer: asyncio.TimerHandle | None = None

@@ -8,15 +8,11 @@ rarely; as long as there is work it goes on without pause.
 
 import asyncio
 
-from floe.metadata.api import Metadata
 from floe.model.errors import FloeError
 from floe.model.ids import object_key
 from floe.model.work import WorkItem, WorkKind, WorkResult
-from floe.object_log.settings import EngineSettings
-from floe.observability.clock import Clock
+from floe.object_log.parts import EngineParts
 from floe.observability.logs import get_log
-from floe.observability.metrics import Metrics
-from floe.storage.objects.port import Objects
 
 _log = get_log("object_log")
 
@@ -24,25 +20,15 @@ _log = get_log("object_log")
 class Deleter:
     """One background loop."""
 
-    def __init__(
-        self,
-        *,
-        objects: Objects,
-        metadata: Metadata,
-        clock: Clock,
-        metrics: Metrics,
-        settings: EngineSettings,
-        cluster_id: str,
-        worker: str,
-    ) -> None:
-        self._objects = objects
-        self._metadata = metadata
-        self._clock = clock
-        self._deleted = metrics.objects_deleted
-        self._last_success = metrics.last_success.labels("delete")
-        self._interval = settings.delete_interval_ms / 1000
-        self._items_max = settings.delete_items_max
-        self._cluster_id = cluster_id
+    def __init__(self, parts: EngineParts, *, worker: str) -> None:
+        self._objects = parts.objects
+        self._metadata = parts.metadata
+        self._clock = parts.clock
+        self._deleted = parts.metrics.objects_deleted
+        self._last_success = parts.metrics.last_success.labels("delete")
+        self._interval = parts.settings.delete_interval_ms / 1000
+        self._items_max = parts.settings.delete_items_max
+        self._cluster_id = parts.cluster_id
         self._worker = worker
         self._task: asyncio.Task[None] | None = None
 

@@ -19,6 +19,7 @@ from floe.object_log.committer import Committer
 from floe.object_log.coordinate_cache import CoordinateCache
 from floe.object_log.deleter import Deleter
 from floe.object_log.object_ids import ObjectIds
+from floe.object_log.parts import EngineParts
 from floe.object_log.purgatory import Purgatory
 from floe.object_log.read_ahead import ReadAhead
 from floe.object_log.reader import Reader
@@ -47,72 +48,52 @@ class ObjectLog:
         cluster_id: str,
         worker: str = "broker",
     ) -> None:
-        self._buffer = WriteBuffer(settings.buffer_limits())
-        metrics.write_pending_bytes.set_function(lambda: self._buffer.pending_bytes)
+        parts = EngineParts(
+            objects=objects,
+            metadata=metadata,
+            clock=clock,
+            metrics=metrics,
+            settings=settings,
+            cluster_id=cluster_id,
+        )
         self.cache = CacheManager(
             hot_bytes=settings.hot_cache_bytes, cold_bytes=settings.cold_cache_bytes, metrics=metrics
         )
-        self._committer = Committer(
-            metadata=metadata,
-            clock=clock,
-            metrics=metrics,
-            settings=settings,
-            committed=WriteThrough(self.cache, leader_epoch=settings.leader_epoch).committed,
-            released=self._released,
-        )
-        self._ids = ObjectIds(metadata=metadata, clock=clock, grace_ms=settings.id_grace_ms)
-        self._processor = BatchProcessor(
-            objects=objects,
-            metadata=metadata,
-            committer=self._committer,
-            buffer=self._buffer,
-            ids=self._ids,
-            clock=clock,
-            metrics=metrics,
-            settings=settings,
-            cluster_id=cluster_id,
-        )
-        coordinates = CoordinateCache(settings.coordinate_rows_max)
-        self._purgatory = Purgatory(
-            objects=objects,
-            cache=self.cache,
-            clock=clock,
-            settings=settings,
-            cluster_id=cluster_id,
-            held_bytes=self._held_bytes,
-        )
-        self._read_ahead = ReadAhead(
-            metadata=metadata,
-            cache=self.cache,
-            coordinates=coordinates,
-            purgatory=self._purgatory,
-            clock=clock,
-            settings=settings,
-        )
-        self._reader = Reader(
-            metadata=metadata,
-            cache=self.cache,
-            coordinates=coordinates,
-            purgatory=self._purgatory,
-            read_ahead=self._read_ahead,
-            metrics=metrics,
-            settings=settings,
-            is_settling=self._is_settling,
-        )
-        self._timestamps = Timestamps(metadata=metadata, reader=self._reader)
-        self._deleter = Deleter(
-            objects=objects,
-            metadata=metadata,
-            clock=clock,
-            metrics=metrics,
-            settings=settings,
-            cluster_id=cluster_id,
-            worker=worker,
-        )
+        self._open_writing(parts)
+        self._open_reading(parts)
+        self._deleter = Deleter(parts, worker=worker)
         # The hot calls go straight to whoever answers them.
         self.append = self._processor.append
         self.read_now = self._reader.read_now
         self.read = self._reader.read
+
+    def _open_writing(self, parts: EngineParts) -> None:
+        settings = parts.settings
+        self._buffer = WriteBuffer(settings.buffer_limits())
+        parts.metrics.write_pending_bytes.set_function(lambda: self._buffer.pending_bytes)
+        self._committer = Committer(
+            parts,
+            committed=WriteThrough(self.cache, leader_epoch=settings.leader_epoch).committed,
+            released=self._released,
+        )
+        self._ids = ObjectIds(metadata=parts.metadata, clock=parts.clock, grace_ms=settings.id_grace_ms)
+        self._processor = BatchProcessor(parts, committer=self._committer, buffer=self._buffer, ids=self._ids)
+
+    def _open_reading(self, parts: EngineParts) -> None:
+        coordinates = CoordinateCache(parts.settings.coordinate_rows_max)
+        self._purgatory = Purgatory(parts, cache=self.cache, held_bytes=self._held_bytes)
+        self._read_ahead = ReadAhead(
+            parts, cache=self.cache, coordinates=coordinates, purgatory=self._purgatory
+        )
+        self._reader = Reader(
+            parts,
+            cache=self.cache,
+            coordinates=coordinates,
+            purgatory=self._purgatory,
+            read_ahead=self._read_ahead,
+            is_settling=self._is_settling,
+        )
+        self._timestamps = Timestamps(metadata=parts.metadata, reader=self._reader)
 
     @property
     def pending_bytes(self) -> int:

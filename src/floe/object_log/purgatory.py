@@ -16,10 +16,8 @@ from floe.model.errors import FloeError, Internal, Unavailable
 from floe.model.ids import ObjectId, object_key
 from floe.object_log.cache import CacheManager, Pool
 from floe.object_log.cached_span import CachedSpan, span_of_bytes
-from floe.object_log.settings import EngineSettings
-from floe.observability.clock import Clock
+from floe.object_log.parts import EngineParts
 from floe.observability.logs import get_log
-from floe.storage.objects.port import Objects
 
 Outcome = CachedSpan | FloeError
 _RowKey = tuple[ObjectId | None, int]
@@ -34,25 +32,22 @@ class Purgatory:
 
     def __init__(
         self,
+        parts: EngineParts,
         *,
-        objects: Objects,
         cache: CacheManager,
-        clock: Clock,
-        settings: EngineSettings,
-        cluster_id: str,
         held_bytes: Callable[[Row], memoryview | None],
     ) -> None:
-        self._objects = objects
+        self._objects = parts.objects
         self._cache = cache
-        self._clock = clock
-        self._settings = settings
-        self._cluster_id = cluster_id
+        self._clock = parts.clock
+        self._settings = parts.settings
+        self._cluster_id = parts.cluster_id
         self._held_bytes = held_bytes
         self._waiting: dict[_RowKey, asyncio.Future[Outcome]] = {}
         self._gets: dict[asyncio.Task[None], None] = {}
         self._slots = {
-            Pool.HOT: asyncio.Semaphore(settings.hot_gets_max),
-            Pool.COLD: asyncio.Semaphore(settings.cold_gets_max),
+            Pool.HOT: asyncio.Semaphore(parts.settings.hot_gets_max),
+            Pool.COLD: asyncio.Semaphore(parts.settings.cold_gets_max),
         }
         self.ahead_bytes = 0  # of GETs that nobody waits for yet
 

@@ -10,15 +10,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from floe.metadata.api import FindRequest, Metadata
+from floe.metadata.api import FindRequest
 from floe.model.coordinates import Row
 from floe.model.errors import FloeError
 from floe.model.ids import Offset, RangeId
 from floe.object_log.cache import CacheManager
 from floe.object_log.coordinate_cache import CoordinateCache
+from floe.object_log.parts import EngineParts
 from floe.object_log.purgatory import Purgatory
-from floe.object_log.settings import EngineSettings
-from floe.observability.clock import Clock
 
 READERS_MAX = 4096
 FORGOTTEN_SECONDS = 10.0
@@ -52,19 +51,18 @@ class ReadAhead:
 
     def __init__(
         self,
+        parts: EngineParts,
         *,
-        metadata: Metadata,
         cache: CacheManager,
         coordinates: CoordinateCache,
         purgatory: Purgatory,
-        clock: Clock,
-        settings: EngineSettings,
     ) -> None:
-        self._metadata = metadata
+        settings = parts.settings
+        self._metadata = parts.metadata
         self._cache = cache
         self._coordinates = coordinates
         self._purgatory = purgatory
-        self._clock = clock
+        self._clock = parts.clock
         self._rows_max = settings.read_rows_max
         self._bytes_in_all = settings.cold_cache_bytes // 2
         self._readers = Readers(bytes_per_reader=settings.read_ahead_bytes, bytes_in_all=self._bytes_in_all)

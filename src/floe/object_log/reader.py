@@ -19,7 +19,6 @@ vain is then at most the size of that first row: 1 MiB, per range that is served
 import asyncio
 from collections.abc import Callable, Sequence
 
-from floe.metadata.api import Metadata
 from floe.model.coordinates import Row
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Corrupt, FloeError
@@ -27,14 +26,13 @@ from floe.model.ids import Offset
 from floe.object_log.cache import CacheManager
 from floe.object_log.cached_span import CachedSpan
 from floe.object_log.coordinate_cache import CoordinateCache
+from floe.object_log.parts import EngineParts
 from floe.object_log.purgatory import Outcome, Purgatory
 from floe.object_log.read_ahead import FIND_FACTOR, ReadAhead, Step
 from floe.object_log.read_plan import ReadPlan
 from floe.object_log.reads import ReadRequest, ReadResult, failure
-from floe.object_log.settings import EngineSettings
 from floe.object_log.span_index import collect
 from floe.observability.logs import get_log
-from floe.observability.metrics import Metrics
 from floe.storage.objects.port import ObjectNotFound
 
 # What clients take as "look for the leader again and retry", whatever could not be reached.
@@ -48,22 +46,21 @@ class Reader:
 
     def __init__(
         self,
+        parts: EngineParts,
         *,
-        metadata: Metadata,
         cache: CacheManager,
         coordinates: CoordinateCache,
         purgatory: Purgatory,
         read_ahead: ReadAhead,
-        metrics: Metrics,
-        settings: EngineSettings,
         is_settling: Callable[[], bool],
     ) -> None:
-        self._metadata = metadata
-        self._view_now = metadata.view_now
+        metrics = parts.metrics
+        self._metadata = parts.metadata
+        self._view_now = parts.metadata.view_now
         self._cache = cache
         self._coordinates = coordinates
         self._purgatory = purgatory
-        self._settings = settings
+        self._settings = parts.settings
         self._is_settling = is_settling
         self._ahead = read_ahead
         self._hits = metrics.cache_requests.labels("hot", "hit")
