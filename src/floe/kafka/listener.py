@@ -12,6 +12,7 @@ from floe.kafka.receiver import SCRATCH_BYTES
 
 SWEEP_SECONDS = 10.0
 _STALLED_SWEEPS_MAX = 3  # part of a request, then silence: it holds memory that others could use
+_STALLED_SWEEPS_TIGHT = 1  # the same while others wait for memory
 _ENDING_SWEEPS_MAX = 3  # a peer that does not take the last bytes of a closed connection
 _BACKLOG = 1024
 
@@ -58,6 +59,9 @@ class Listener:
         counters = self._door.counters
         counters.paused_connections = sum(connection.is_paused for connection in self._door.connections)
 
+    def _stalled_sweeps_max(self) -> int:
+        return _STALLED_SWEEPS_TIGHT if self._door.budget.has_waiters else _STALLED_SWEEPS_MAX
+
     def _look_at(self, connection: Connection) -> None:
         if connection.received_bytes != connection.swept_bytes and not connection.is_over:
             connection.swept_bytes = connection.received_bytes
@@ -68,7 +72,7 @@ class Listener:
         if connection.is_over:
             if silent > _ENDING_SWEEPS_MAX:
                 connection.transport.abort()
-        elif connection.is_receiving and not connection.is_paused and silent >= _STALLED_SWEEPS_MAX:
+        elif connection.is_receiving and not connection.is_paused and silent >= self._stalled_sweeps_max():
             connection.refuse("stalled request")
         elif silent >= self._idle_sweeps_max and (connection.is_idle or connection.is_choked):
             connection.end()

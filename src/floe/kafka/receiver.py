@@ -3,9 +3,10 @@
 Theory of operation. Every read lands in one of two places. Between requests it is the scratch, one piece of
 memory that all connections of a listener share: a read is parsed before the next one starts, complete
 requests leave the scratch as copies of their own, and what is left of the last one, always short, stays
-with the connection as its rest. A longer request that is not complete gets memory of its own, once the
-broker-wide budget has room for it; the socket then fills it directly, and the engine keeps views of it
-without a copy.
+with the connection as its rest. A longer request that is not complete gets memory of its own; the socket
+fills it directly, and the engine keeps views of it without a copy. It is counted in the broker-wide budget
+step by step as it arrives, and read only as far as it is counted: pages that nothing was written to are
+not resident, so a peer that announces much and sends little holds little.
 
 A connection stops reading while it is full (its line of requests is, or its peer does not read its answers)
 and while the budget is spent. It reads on when the reason is gone.
@@ -26,6 +27,8 @@ from floe.kafka.memory_budget import MemoryBudget
 
 SCRATCH_BYTES = 128 << 10
 OWN_MEMORY_MIN = 16 << 10  # shorter requests are put together in the scratch
+STEP_BYTES = 1 << 20  # counted for a request before it arrives; later steps are as much as has arrived
+TIGHT_STEP_BYTES = 64 << 10  # the same while the budget is more than half spent
 _LENGTH_BYTES = 4
 _read_length = Struct(">i").unpack_from
 
@@ -42,7 +45,9 @@ class Receiver(asyncio.BufferedProtocol):
         self._rest = b""
         self._frame: memoryview | None = None
         self._filled = 0
-        self._awaited = 0  # bytes of a frame that waits at the budget
+        self._counted = 0  # bytes of the frame that the budget has counted
+        self._awaited = 0  # size of the frame that waits for its first step
+        self._awaited_step = 0
         self._is_waiting = False
         self.is_full = False  # kept by the subclass: no frame may be taken now
         self.is_paused = False
@@ -88,19 +93,20 @@ class Receiver(asyncio.BufferedProtocol):
 
     def stop_receiving(self) -> None:
         """Give back what an unfinished frame holds; nothing more will be received."""
+        if self.is_over:
+            return
         self.is_over = True
         self._rest = b""
-        self._budget.leave(self._granted)
-        if self._frame is not None:
-            self._budget.give_back(len(self._frame))
-            self._frame = None
+        self._frame = None
+        self._budget.leave(self._counted, self._granted)
+        self._counted = 0
 
     # Called by the transport.
 
     @override
     def get_buffer(self, sizehint: int) -> Any:
         if self._frame is not None:
-            return self._frame[self._filled :]
+            return self._frame[self._filled : self._counted]
         if self._rest:
             size = len(self._rest)
             self._scratch[:size] = self._rest
@@ -120,10 +126,15 @@ class Receiver(asyncio.BufferedProtocol):
             self._parse(self._scratch, nbytes)
         else:
             self._filled += nbytes
-            if self._filled < len(frame):
+            if self._filled < self._counted:
                 return
-            self._frame = None
-            self.frame_received(frame, len(frame))
+            if self._filled < len(frame):
+                self._take_step(len(frame))
+            else:
+                self._frame = None
+                self._counted = 0
+                self._budget.complete(len(frame), self._granted)
+                self.frame_received(frame, len(frame))
         budget = self._budget
         if self.is_full or budget.held > budget.limit or budget.has_waiters:
             self._hold_back()
@@ -156,12 +167,13 @@ class Receiver(asyncio.BufferedProtocol):
 
     def _receive_apart(self, begun: memoryview, size: int) -> bool:
         """Give the frame memory of its own, or wait for it; whether it has it now."""
-        if self._budget.try_take(size):
+        step = self._step(size, len(begun))
+        if self._budget.try_take(step, self._granted):
+            self._counted = step
             self._begin_frame(begun, size)
             return True
         self._awaited = size
-        self._is_waiting = True
-        self._budget.wait(size, self._granted)
+        self._wait(step)
         return False
 
     def _begin_frame(self, begun: memoryview, size: int) -> None:
@@ -169,18 +181,35 @@ class Receiver(asyncio.BufferedProtocol):
         self._filled = len(begun)
         self._frame[: self._filled] = begun
 
+    def _step(self, size: int, arrived: int) -> int:
+        """How many more bytes of a frame to count, so that it can go on arriving."""
+        least = TIGHT_STEP_BYTES if self._budget.is_tight else STEP_BYTES
+        return min(size, arrived + max(least, arrived)) - self._counted
+
+    def _take_step(self, size: int) -> None:
+        step = self._step(size, self._filled)
+        if self._budget.try_take(step, self._granted):
+            self._counted += step
+        else:
+            self._wait(step)
+
+    def _wait(self, step: int) -> None:
+        self._awaited_step = step
+        self._is_waiting = True
+        self._budget.wait(step, self._granted)
+
     def _hold_back(self) -> None:
         """Stop reading. When only the budget is spent, one read at a time is admitted in turn."""
         if self.is_over:
             return
         if not (self.is_full or self._is_waiting) and self._frame is None:
-            self._is_waiting = True
-            self._budget.wait(0, self._granted)
+            self._wait(0)
         self.match_flow()
 
     def _granted(self) -> None:
-        """The budget has counted the awaited bytes for this connection."""
+        """The budget has counted the awaited step for this connection."""
         self._is_waiting = False
+        self._counted += self._awaited_step
         size, self._awaited = self._awaited, 0
         if size:
             rest, self._rest = self._rest, b""
