@@ -11,6 +11,7 @@ from floe.object_log.cache import CacheManager, Pool
 from floe.object_log.cached_span import span_of_batches, span_of_bytes
 from floe.object_log.coordinate_cache import CoordinateCache
 from floe.object_log.span_index import collect
+from floe.observability.clock import SystemClock
 from floe.observability.metrics import Metrics
 from floe.wire.batch import read_header, stored_batches
 from floe.wire.records import Record, encode
@@ -24,7 +25,7 @@ def batches_of(counts, size=10):
 
 
 def cache(hot=1 << 20, cold=1 << 20):
-    return CacheManager(hot_bytes=hot, cold_bytes=cold, metrics=Metrics())
+    return CacheManager(hot_bytes=hot, cold_bytes=cold, clock=SystemClock(), metrics=Metrics())
 
 
 def test_stamping_touches_neither_the_source_nor_anything_under_the_checksum():

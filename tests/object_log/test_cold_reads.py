@@ -31,6 +31,24 @@ def test_reader_far_behind_does_not_push_out_the_tail(run):
     run(scenario, settings=settings)
 
 
+def test_reader_is_far_behind_when_the_hot_pool_has_let_go_of_its_place_however_young_the_rows(run):
+    """A second after they were written, most rows have been pushed out by newer ones of the same load."""
+    settings = EngineSettings(hot_cache_bytes=200 * KIB, cold_cache_bytes=100 * KIB, read_ahead_bytes=0)
+
+    async def scenario(rig):
+        range_id = rig.ranges[0]
+        await fill(rig, range_id, 100, 10 * KIB)
+        assert rig.clock.monotonic() < 1020
+        assert len(await rig.read_all(range_id)) == 100
+        gets = rig.objects.calls["get_range"]
+        assert gets > 50
+        tail = await rig.read(range_id, 85, max_bytes=1 << 20)
+        assert len(rig.records(tail)) == 15
+        assert rig.objects.calls["get_range"] == gets
+
+    run(scenario, settings=settings)
+
+
 def test_both_pools_stay_within_their_bounds(run):
     settings = EngineSettings(hot_cache_bytes=150 * KIB, cold_cache_bytes=100 * KIB, hot_age_ms=-1)
 

@@ -57,7 +57,10 @@ class ObjectLog:
             cluster_id=cluster_id,
         )
         self.cache = CacheManager(
-            hot_bytes=settings.hot_cache_bytes, cold_bytes=settings.cold_cache_bytes, metrics=metrics
+            hot_bytes=settings.hot_cache_bytes,
+            cold_bytes=settings.cold_cache_bytes,
+            clock=clock,
+            metrics=metrics,
         )
         self._open_writing(parts)
         self._open_reading(parts)

@@ -76,9 +76,9 @@ class Purgatory:
             await asyncio.wait(gets)
 
     def pool_of(self, row: Row) -> Pool:
-        """Where a row belongs, by its age."""
-        is_recent = row.committed_at >= self._clock.now_ms() - self._settings.hot_age_ms
-        return Pool.HOT if is_recent else Pool.COLD
+        """Where a row belongs: near the tail is what is young, and newer than what the hot pool let go."""
+        oldest = max(self._clock.now_ms() - self._settings.hot_age_ms, self._cache.hot_reach_ms + 1)
+        return Pool.HOT if row.committed_at >= oldest else Pool.COLD
 
     def _groups(self, rows: list[Row]) -> Iterable[list[Row]]:
         """Rows that one GET brings: of one object, near each other, within the bounds on size and waste."""

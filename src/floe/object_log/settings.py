@@ -30,7 +30,7 @@ class EngineSettings:
     leader_epoch: int = 0  # stamped into every batch; stable, since no partition ever changes its leader
 
     hot_cache_bytes: int = 256 * MIB
-    cold_cache_bytes: int = 64 * MIB
+    cold_cache_bytes: int = 128 * MIB
     hot_age_ms: int = 30_000  # rows committed within this time are read into the hot cache
     coordinate_rows_max: int = 50_000
     hot_gets_max: int = 8  # under way at once
@@ -38,7 +38,7 @@ class EngineSettings:
     get_bytes_max: int = 4 * MIB  # neighbouring rows share a GET up to this size
     get_gap_bytes_max: int = 128 * KIB  # and at most so many bytes in between are read along
     read_rows_max: int = 64  # rows of one range that one read asks the store for
-    read_ahead_bytes: int = 2 * MIB  # per sequential reader far behind
+    read_ahead_bytes: int = 4 * MIB  # per range and sequential reader far behind
 
     delete_interval_ms: int = 30_000  # between looks for objects to delete, when there were none
     delete_items_max: int = 4  # claimed at once
@@ -56,8 +56,8 @@ class EngineSettings:
             commit_min_interval_ms=100,
             hot_gets_max=32,
             cold_gets_max=16,
-            read_ahead_bytes=4 * MIB,
-            cold_cache_bytes=128 * MIB,
+            read_ahead_bytes=8 * MIB,
+            cold_cache_bytes=256 * MIB,
         )
 
     def buffer_limits(self) -> BufferLimits:
