@@ -6,6 +6,7 @@ to the caller, who learns it by asking again, as an engine would.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
@@ -27,6 +28,7 @@ from floe.testing.sim_loop import SimLoop
 T = TypeVar("T")
 VNODE_COUNT = 3
 ATTEMPTS_MAX = 20
+WATCH_SECONDS = 0.0004
 Trouble = CommitFault | float | None  # a failing store commit, or a crash after so many seconds
 
 
@@ -149,11 +151,14 @@ class MetadataPlane:
     def home_of(self, bucket: int) -> ObjectHome:
         return self.places[bucket % VNODE_COUNT].home
 
-    def attempt(self, call: Callable[[], Awaitable[T]], trouble: Trouble) -> list[T]:
-        """Make a call in trouble; its answer, or nothing when the outcome is unknown."""
+    def attempt(
+        self, call: Callable[[], Awaitable[T]], trouble: Trouble, *, watch: Callable[[], None] | None = None
+    ) -> list[T]:
+        """Make a call in trouble; its answer, or nothing when the outcome is unknown. `watch` looks on."""
         if isinstance(trouble, CommitFault):
             self.medium.fail_next(trouble)
-        return self.loop.run(self._attempt(call, trouble if isinstance(trouble, float) else None))
+        crash_after = trouble if isinstance(trouble, float) else math.inf
+        return self.loop.run(self._attempt(call, crash_after, watch or _ignore))
 
     def settle(self, call: Callable[[], Awaitable[T]], trouble: Trouble = None) -> T:
         """Make an idempotent call until it is answered; only the first attempt is in trouble."""
@@ -171,9 +176,14 @@ class MetadataPlane:
         self.loop.run(self._stop_following())
         self.loop.close()
 
-    async def _attempt(self, call: Callable[[], Awaitable[T]], crash_after: float | None) -> list[T]:
+    async def _attempt(
+        self, call: Callable[[], Awaitable[T]], crash_after: float, watch: Callable[[], None]
+    ) -> list[T]:
         task = asyncio.ensure_future(call())
-        await asyncio.wait([task], timeout=crash_after)
+        crash_at = self.loop.time() + crash_after
+        while not task.done() and self.loop.time() < crash_at:
+            await asyncio.wait([task], timeout=min(WATCH_SECONDS, crash_at - self.loop.time()))
+            watch()
         if not task.done():
             await self._crash()
             task.cancel()
@@ -196,3 +206,7 @@ class MetadataPlane:
             follower.cancel()
         await asyncio.wait(self._followers)
         self._followers.clear()
+
+
+def _ignore() -> None:
+    """Nobody looks on."""

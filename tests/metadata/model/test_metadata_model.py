@@ -63,14 +63,16 @@ troubles = st.one_of(
     st.sampled_from([0.0001, 0.0005, 0.001, 0.002, 0.003]),
 )
 picks = st.integers(0, 1000)
-# Range, record count, age, and how it is sequenced: not at all, next, a repeat, a gap, a new epoch, an old
-# one.
+# Range, record count, age in minutes, and how it is sequenced: not at all, next, a repeat of the last or of
+# the oldest batch known, a gap, a new epoch, an old one.
 new_batches = st.lists(
     st.tuples(
         picks,
-        st.integers(1, 70),
+        st.one_of(st.integers(1, 4), st.integers(1, 70)),
         st.integers(-5, 90),
-        st.sampled_from(["plain", "plain", "next", "next", "next", "repeat", "repeat", "gap", "bump", "old"]),
+        st.sampled_from(
+            ["plain", "plain", "next", "next", "next", "repeat", "old repeat", "gap", "bump", "old"]
+        ),
     ),
     min_size=1,
     max_size=7,
@@ -113,6 +115,7 @@ class MetadataMachine(RuleBasedStateMachine):
         self.attempts: dict[int, list[list[list[Answer]]]] = {}
         self.settled: list[tuple[int, Part]] = []
         self.marks = [-1] * VNODE_COUNT
+        self.seen_ends: dict[int, int] = defaultdict(int)
         self.items = []
         for limits in ((-1, -1), (HOUR, -1), (-1, 2 * SIZE)):
             self.create_range(limits, None)
@@ -202,7 +205,9 @@ class MetadataMachine(RuleBasedStateMachine):
         now_expected = self.model.expect(parts, self.marks[vnode])
         outcome = carried_out or now_expected
         commits = [to_commit(part) for part in parts]
-        told = self.plane.attempt(lambda: self.plane.places[vnode].ranges.commit(commits), trouble)
+        told = self.plane.attempt(
+            lambda: self.plane.places[vnode].ranges.commit(commits), trouble, watch=self._watch
+        )
         if not told:
             self.attempts[vnode] = [*attempts, now_expected]
             for part in parts:
@@ -247,17 +252,19 @@ class MetadataMachine(RuleBasedStateMachine):
             if self.vnode_of(range_id) == vnode:
                 self._take_in_start(range_id)
 
-    @rule(pick=picks, share=st.floats(0, 1), trouble=troubles)
-    def delete_records(self, pick, share, trouble) -> None:
+    @rule(pick=picks, percent=st.integers(0, 100), is_trimmed=st.booleans(), trouble=troubles)
+    def delete_records(self, pick, percent, is_trimmed, trouble) -> None:
         range_id = sorted(self.model.ranges)[pick % len(self.model.ranges)]
         known = self.model.ranges[range_id]
-        before = Offset(known.start + int((known.end - known.start) * share))
+        before = Offset(known.start + (known.end - known.start) * percent // 100)
         view = self.plane.settle(
             lambda: self.plane.of_range(range_id).ranges.delete_records(RangeId(range_id), before), trouble
         )
         assert view.error is ErrorCode.NONE
         if before > known.start:
             known.raise_start(before)
+        if is_trimmed:
+            self.retain(self.vnode_of(range_id), 3, trouble)
 
     @rule(vnode=st.integers(0, VNODE_COUNT - 1), trouble=troubles)
     def expire_producers(self, vnode, trouble) -> None:
@@ -275,8 +282,9 @@ class MetadataMachine(RuleBasedStateMachine):
         order=st.permutations(range(VNODE_COUNT)),
         stop_after=st.integers(0, VNODE_COUNT + 2),
         trouble=troubles,
+        is_emptied=st.booleans(),
     )
-    def close_bucket(self, home, order, stop_after, trouble) -> None:
+    def close_bucket(self, home, order, stop_after, trouble, is_emptied=False) -> None:
         """Drive a close, or some of it: a driver that goes on later starts again and asks everybody."""
         due = self.plane.settle(lambda: self.plane.places[home].home.due_buckets())
         if not due:
@@ -291,6 +299,8 @@ class MetadataMachine(RuleBasedStateMachine):
                 lambda v=vnode: self.plane.places[v].ranges.close_bucket(bucket), trouble
             )
             self.marks[vnode] = max(self.marks[vnode], bucket)
+        if is_emptied:
+            self._empty(order[0], trouble)
         if stop_after == VNODE_COUNT:
             return
         finish = trouble if stop_after == VNODE_COUNT + 1 else None
@@ -336,17 +346,23 @@ class MetadataMachine(RuleBasedStateMachine):
                 lambda: self.plane.places[item.home].home.finish_work(item, WorkResult(done)), trouble
             )
 
-    @rule(ms=st.sampled_from([0, 61_000, 2 * BUCKET_MS, HOUR]), trouble=troubles)
-    def work_for_a_while(self, ms, trouble) -> None:
-        """All background work of all vnodes, once."""
-        self.pass_time(ms)
-        for vnode in range(VNODE_COUNT):
-            self.retain(vnode, 100, trouble)
-            self.close_bucket(vnode, range(VNODE_COUNT), VNODE_COUNT + 2, trouble)
-            self.release(vnode, 1000, False, trouble)
-            self.claim_work(vnode, trouble)
-        while self.items:
-            self.finish_work(0, set(), True, trouble)
+    @rule(
+        ms=st.sampled_from([61_000, 2 * BUCKET_MS, HOUR]),
+        rounds=st.integers(1, 3),
+        is_emptied=st.booleans(),
+        trouble=troubles,
+    )
+    def work_for_a_while(self, ms, rounds, is_emptied, trouble) -> None:
+        """All background work of all vnodes, again and again."""
+        for _ in range(rounds):
+            self.pass_time(ms)
+            for vnode in range(VNODE_COUNT):
+                self.retain(vnode, 100, trouble)
+                self.close_bucket(vnode, range(VNODE_COUNT), VNODE_COUNT + 2, trouble, is_emptied)
+                self.release(vnode, 1000, False, trouble)
+                self.claim_work(vnode, trouble)
+            while self.items:
+                self.finish_work(0, set(), True, trouble)
 
     @rule()
     def crash(self) -> None:
@@ -365,6 +381,7 @@ class MetadataMachine(RuleBasedStateMachine):
             assert view.error is ErrorCode.NONE
             assert view.log_start == start
             assert view.log_end == view.last_stable
+            assert view.log_end >= self.seen_ends[range_id], "the log end went back"
             assert view.log_end in self._possible_ends(range_id)
             offset = view.rows[0].first if view.rows else view.log_end
             assert offset <= start or not view.rows
@@ -433,8 +450,10 @@ class MetadataMachine(RuleBasedStateMachine):
         epoch, (last, last_count) = (known.epoch, known.batches[-1][:2]) if known else (0, (0, 0))
         queued = [b for part in self.queues[self.vnode_of(range_id)] for b in part.batches]
         for batch in [*queued, *own]:
-            if batch.range == range_id and batch.producer:
+            if batch.range == range_id and batch.producer and batch.producer[1] >= epoch:
                 (_, epoch, last), last_count = batch.producer, batch.count
+        if how == "old repeat" and known:
+            return known.batches[0][1], (1, known.epoch, known.batches[0][0])
         if how == "repeat" and last_count:
             return last_count, (1, epoch, last)
         if how == "bump":
@@ -442,6 +461,22 @@ class MetadataMachine(RuleBasedStateMachine):
         if how == "old":
             return count, (1, max(0, epoch - 1), last + last_count)
         return count, (1, epoch, last + last_count + (5 if how == "gap" else 0))
+
+    def _empty(self, vnode: int, trouble) -> None:
+        """Drop all that a vnode holds, and tell the homes."""
+        own = [i for i, r in enumerate(sorted(self.model.ranges)) if self.vnode_of(r) == vnode]
+        for pick in own:
+            self.delete_records(pick, 100, False, trouble)
+        for _ in own:
+            self.retain(vnode, 100, trouble)
+        self.release(vnode, 1000, False, trouble)
+
+    def _watch(self) -> None:
+        """Note the ends that readers are shown meanwhile: they must hold for ever."""
+        for range_id in self.model.ranges:
+            view = self.plane.of_range(range_id).ranges.view_now(RangeId(range_id))
+            if view is not None:
+                self.seen_ends[range_id] = max(self.seen_ends[range_id], view.log_end)
 
     def _is_open(self, range_id: int) -> bool:
         return self.vnode_of(range_id) in self.attempts

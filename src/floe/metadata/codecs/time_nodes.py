@@ -18,11 +18,6 @@ def node_index(key: bytes) -> int:
     return index
 
 
-def nodes_of_range(range_id: RangeId) -> tuple[bytes, bytes]:
-    """Start and end of the keys of all nodes of a range."""
-    return _KEY.pack(TIME_NODE, range_id, 0, 0), _KEY.pack(TIME_NODE, range_id + 1, 0, 0)
-
-
 def encode_node(max_timestamp: int) -> bytes:
     return _VALUE.pack(max_timestamp)
 

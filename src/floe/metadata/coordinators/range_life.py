@@ -9,7 +9,6 @@ import msgspec
 from floe.machines.range_record import RangeRecord
 from floe.machines.retention import NEVER, RangeLimits
 from floe.metadata.codecs.producer_states import producer_key, producers_end, read_producer_key
-from floe.metadata.codecs.time_nodes import nodes_of_range
 from floe.metadata.coordinators.drop_index import DropIndex
 from floe.metadata.coordinators.held_objects import HeldObjects
 from floe.metadata.coordinators.producers import Producers
@@ -106,8 +105,6 @@ class RangeLife:
                 raise Internal(f"the range is not being deleted. range={range_id}")
             limit -= await self._drop_rows(tx, range_id, record, limit)
             if limit > 0:
-                limit -= await self._drop_nodes(tx, range_id, limit)
-            if limit > 0:
                 limit -= await self._drop_producers(tx, range_id, limit)
             if limit <= 0:
                 return False
@@ -115,6 +112,8 @@ class RangeLife:
         return True
 
     async def _drop_rows(self, tx: Transaction, range_id: RangeId, record: RangeRecord, limit: int) -> int:
+        # The time nodes go with the rows: the last row's end is the log end, and no written node is beyond
+        # it.
         rows = await read_front(tx, range_id, record, limit)
         await drop_front(tx, self._held, range_id, record, rows)
         if len(rows) == limit:
@@ -127,12 +126,6 @@ class RangeLife:
             )
             self._ranges.save(tx, {range_id: after})
         return len(rows)
-
-    async def _drop_nodes(self, tx: Transaction, range_id: RangeId, limit: int) -> int:
-        pairs = await tx.scan(*nodes_of_range(range_id), limit)
-        for key, _ in pairs:
-            tx.delete(key)
-        return len(pairs)
 
     async def _drop_producers(self, tx: Transaction, range_id: RangeId, limit: int) -> int:
         pairs = await tx.scan(producer_key(range_id, 0), producers_end(range_id), limit)
