@@ -75,11 +75,6 @@ class Committer:
         self._idle: asyncio.Future[None] | None = None
         self.by_id: dict[ObjectId, ClosedObject] = {}  # uploaded, some outcome not processed yet
 
-    @property
-    def is_sending(self) -> bool:
-        """Whether the answer of some commit may be on its way."""
-        return bool(self.by_id)
-
     def enqueue(self, closed: ClosedObject) -> None:
         """Called once per object, in close order."""
         self._held_count += 1

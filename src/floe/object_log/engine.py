@@ -127,6 +127,7 @@ class ObjectLog:
         return await self._timestamps.greatest(range_id)
 
     def _is_settling(self) -> bool:
+        """Whether the answer of some commit may be on its way."""
         return bool(self._committer.by_id)
 
     def _held_bytes(self, row: Row) -> memoryview | None:

@@ -44,9 +44,9 @@ class ReadPlan:
             if view is not None and (view.error or request.offset == view.log_end or left <= 0):
                 continue
             budget = max(0, min(request.max_bytes, left))
-            size = rows = None
-            if view is not None:
-                size = self._hold(request.range, request.offset, budget, cached)
+            size = self._hold(request.range, request.offset, budget, cached) if view is not None else 0
+            rows: list[Row] = []
+            if view is not None and not size:
                 rows = coordinates.rows_from(
                     request.range, request.offset, max_bytes=budget, rows_max=rows_max
                 )
@@ -62,7 +62,12 @@ class ReadPlan:
         return questions
 
     def answered(self, number: int, view: RangeView) -> None:
-        """A coordinator's answer to a question of this plan."""
+        """A coordinator's answer to a question of this plan.
+
+        A question for the ends alone is answered without a look at its offset, so that is done here.
+        """
+        if not view.error and not view.log_start <= self.requests[number].offset <= view.log_end:
+            view = RangeView(ErrorCode.OFFSET_OUT_OF_RANGE, view.log_start, view.log_end, view.last_stable)
         self.views[number] = view
         self._asked.add(number)
 

@@ -32,7 +32,7 @@ from floe.object_log.read_ahead import FIND_FACTOR, ReadAhead, Step
 from floe.object_log.read_plan import ReadPlan
 from floe.object_log.reads import ReadRequest, ReadResult, failure
 from floe.object_log.span_index import collect
-from floe.observability.logs import get_log
+from floe.observability.logs import Sparing, get_log
 from floe.storage.objects.port import ObjectNotFound
 
 # What clients take as "look for the leader again and retry", whatever could not be reached.
@@ -60,7 +60,9 @@ class Reader:
         self._cache = cache
         self._coordinates = coordinates
         self._purgatory = purgatory
+        self._clock = parts.clock
         self._settings = parts.settings
+        self._sparing = Sparing()
         self._is_settling = is_settling
         self._ahead = read_ahead
         self._hits = metrics.cache_requests.labels("hot", "hit")
@@ -164,7 +166,7 @@ class Reader:
             try:
                 views = await self._metadata.find(list(questions.values()))
             except FloeError as error:
-                _log.warning("coordinates not found", ranges=len(questions), reason=str(error))
+                self._warn("coordinates not found", ranges=len(questions), reason=str(error))
                 for number in questions:
                     plan.errors[number] = UNREACHABLE
                 continue
@@ -176,8 +178,9 @@ class Reader:
         """Bring the plan's rows into it; returns the requests whose objects are gone."""
         asked: list[tuple[int, Row]] = []
         for number, rows in plan.rows.items():
+            offset = plan.requests[number].offset
             for row in rows:
-                span = self._cache.find(row.range, row.first)
+                span = self._cache.find(row.range, max(row.first, offset))
                 if span is None:
                     asked.append((number, row))
                 else:
@@ -202,9 +205,14 @@ class Reader:
             if is_first:
                 gone[number] = None
         elif is_first:
-            _log.warning("read failed", range=row.range, object=row.object, reason=str(outcome))
+            self._warn("read failed", range=row.range, object=row.object, reason=str(outcome))
             is_corrupt = isinstance(outcome, Corrupt)
             plan.errors[number] = ErrorCode.CORRUPT_MESSAGE if is_corrupt else UNREACHABLE
+
+    def _warn(self, event: str, **facts: object) -> None:
+        """One store that is down fails every read: a few lines say it as well as thousands."""
+        if self._sparing.admits(self._clock.monotonic()):
+            _log.warning(event, left_out=self._sparing.left_out(), **facts)
 
     def _answer(self, plan: ReadPlan, *, min_one: bool) -> list[ReadResult]:
         results = []
