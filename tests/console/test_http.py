@@ -14,7 +14,10 @@ async def site():
     registry = CollectorRegistry()
     Counter("floe_things_total", "Things", registry=registry).inc(3)
     state = {"reason": "starting"}
-    server = HttpServer(broker_pages(registry, lambda: state["reason"]))
+    pages = broker_pages(
+        registry, unready_reason=lambda: state["reason"], unhealthy_reason=lambda: state.get("illness")
+    )
+    server = HttpServer(pages)
     listening = await server.start("127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
 
@@ -50,7 +53,13 @@ async def test_readiness_follows_the_broker(site):
     site.state["reason"] = None
     head, body = await site(get("/readyz?verbose"))
     assert (head.split("\r\n")[0], body) == ("HTTP/1.1 200 OK", "ready\n")
+
+
+async def test_health_is_lost_only_when_a_restart_is_needed(site):
     assert (await site(get("/healthz")))[1] == "ok\n"
+    site.state["illness"] = "fenced"
+    head, body = await site(get("/healthz"))
+    assert (head.split("\r\n")[0], body) == ("HTTP/1.1 503 Service Unavailable", "fenced\n")
 
 
 async def test_head_has_no_body(site):

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from floe.cli.main import EXIT_UNAVAILABLE, EXIT_USAGE, fail
+from floe.cli.main import EXIT_FAILURE, EXIT_UNAVAILABLE, EXIT_USAGE, fail
 from floe.config.errors import SettingsError
 from floe.config.load import load_settings
 from floe.config.settings import Settings
@@ -24,7 +24,7 @@ def serve(*, flags: Mapping[str, str | None], assignments: Sequence[str], config
 
 
 def _run(settings: Settings, began: float) -> None:
-    from floe.observability.logs import configure_logs
+    from floe.observability.logs import configure_logs, get_log
     from floe.server.banner import banner
     from floe.server.broker import Broker
     from floe.server.errors import CannotStart
@@ -43,3 +43,6 @@ def _run(settings: Settings, began: float) -> None:
         fail(str(error), error.hint, EXIT_USAGE)
     except CannotStart as error:
         fail(str(error), error.hint, EXIT_UNAVAILABLE)
+    except Exception as error:  # noqa: BLE001 - the process's boundary: a trace is for the log
+        get_log("cli").exception("broker failed")
+        fail(f"the broker failed: {type(error).__name__}: {error}", "see the log above", EXIT_FAILURE)

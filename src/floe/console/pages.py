@@ -9,17 +9,23 @@ from floe.console.http import Page, Pages
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def broker_pages(registry: CollectorRegistry, unready_reason: Callable[[], str | None]) -> Pages:
-    """`unready_reason` says why the broker does not take requests, or None when it does."""
+Reason = Callable[[], str | None]
+
+
+def broker_pages(registry: CollectorRegistry, *, unready_reason: Reason, unhealthy_reason: Reason) -> Pages:
+    """Readiness: whether clients are served now. Health: whether they will be again without a restart."""
 
     def metrics() -> Page:
         return Page(200, generate_latest(registry), _METRICS_TYPE)
 
     def healthz() -> Page:
-        return Page(200, b"ok\n")  # the event loop turns, or nobody would read this
+        return _told("ok", unhealthy_reason())
 
     def readyz() -> Page:
-        reason = unready_reason()
-        return Page(200, b"ready\n") if reason is None else Page(503, f"{reason}\n".encode())
+        return _told("ready", unready_reason())
 
     return {"/metrics": metrics, "/healthz": healthz, "/livez": healthz, "/readyz": readyz}
+
+
+def _told(good: str, reason: str | None) -> Page:
+    return Page(200, f"{good}\n".encode()) if reason is None else Page(503, f"{reason}\n".encode())

@@ -71,7 +71,17 @@ class Broker:
     @property
     def unready_reason(self) -> str | None:
         """Why clients cannot be served now, or None."""
-        return None if self._state == "ready" else self._state
+        return self.unhealthy_reason if self._state == "ready" else self._state
+
+    @property
+    def unhealthy_reason(self) -> str | None:
+        """Why clients will not be served again before a restart, or None.
+
+        A store that cannot say what of a failed write is durable fences itself; only opening it anew helps.
+        """
+        if self._state == "ready" and self._router is not None and not self._router.is_leading:
+            return "the metadata store has fenced itself after a failed write"
+        return None
 
     async def start(self) -> None:
         """Return when clients are served; raises `CannotStart`, with everything closed again."""
@@ -120,7 +130,11 @@ class Broker:
         wanted = self._settings.listeners.http
         if wanted is None:
             return
-        pages = broker_pages(self._parts.metrics.registry, lambda: self.unready_reason)
+        pages = broker_pages(
+            self._parts.metrics.registry,
+            unready_reason=lambda: self.unready_reason,
+            unhealthy_reason=lambda: self.unhealthy_reason,
+        )
         self._http = HttpServer(pages)
         may_move = "http" not in self._settings.listeners.model_fields_set
         self.http_address = await listen(

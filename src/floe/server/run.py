@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import resource
 import signal
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from floe.server.broker import Broker
 
 _log = get_log("server")
 _GC_THRESHOLDS = (50_000, 50, 50)
+FILES_WANTED = 65_536
 
 
 def run_broker(settings: Settings, started: Callable[[Broker], None]) -> None:
@@ -42,6 +44,7 @@ async def _serve(settings: Settings, started: Callable[[Broker], None]) -> None:
             raise SystemExit(128 + number)
         stop.set()
 
+    raise_file_limit()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop, number)
     broker = Broker(settings, parts_from(settings))
@@ -52,6 +55,14 @@ async def _serve(settings: Settings, started: Callable[[Broker], None]) -> None:
     _log.info("stopping")
     await broker.stop(drain=True)
     _log.info("stopped")
+
+
+def raise_file_limit() -> None:
+    """Connections, objects and RocksDB all hold files; many systems allow a process 1,024 unless it asks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def settle_memory() -> None:
