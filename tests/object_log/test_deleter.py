@@ -106,3 +106,28 @@ def test_deletes_that_all_fail_do_not_spin(run):
         assert all(result.done == () for _, result in given_back)
 
     run(scenario, settings=EngineSettings(delete_interval_ms=30_000))
+
+
+def test_objects_of_a_deleted_topic_and_orphans_go_and_others_stay(run):
+    """From the coordinators' decision to the store, through real homes, leases and grace periods."""
+
+    async def scenario(rig):
+        kept = await rig.router.create_topic("kept", partitions=1, config={})
+        doomed = rig.ranges[0]
+        await rig.append((doomed, rig.batch(["goes"])))
+        await rig.append((kept.ranges[0], rig.batch(["stays"])))
+        await rig.append((doomed, rig.batch(["shared"])), (kept.ranges[0], rig.batch(["shared"])))
+        orphan = object_key("c1", (await rig.metadata.lease_object_ids(1))[0])
+        await rig.inner.put(orphan, [b"uploaded, never committed"])
+        before = await keys(rig)
+        await rig.router.delete_topic(rig.router.topics.by_name("t").id)
+        await asyncio.sleep(3600)
+        after = await keys(rig)
+        assert len(before) == 4
+        assert len(after) == 2
+        assert orphan not in after
+        fresh = rig.open(EngineSettings())
+        assert await rig.read_all(kept.ranges[0], log=fresh) == [(0, b"stays"), (1, b"shared")]
+        await fresh.close(drain=False)
+
+    run(scenario, seconds=10_000)
