@@ -12,10 +12,6 @@ from floe.wire.kafka.schema.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from floe.wire.kafka.schema.common import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-)
 from floe.wire.kafka.schema.configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -115,6 +111,10 @@ from floe.wire.kafka.schema.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
     TopicRequest,
+)
+from floe.wire.kafka.schema.nodes import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
 )
 from floe.wire.kafka.schema.offsets import (
     DeleteRecordsPartition,

@@ -4,7 +4,6 @@
 from typing import Annotated
 
 from floe.model.ids import ZERO_TOPIC_ID
-from floe.wire.kafka.schema.common import LeaderIdAndEpoch, NodeEndpoint
 from floe.wire.kafka.schema.fields import (
     RARE,
     Int8,
@@ -20,6 +19,7 @@ from floe.wire.kafka.schema.fields import (
     tag,
     until,
 )
+from floe.wire.kafka.schema.nodes import LeaderIdAndEpoch, NodeEndpoint
 
 
 class ReplicaState(Struct):

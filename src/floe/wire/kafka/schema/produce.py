@@ -4,7 +4,6 @@
 from typing import Annotated
 
 from floe.model.ids import ZERO_TOPIC_ID
-from floe.wire.kafka.schema.common import LeaderIdAndEpoch, NodeEndpoint
 from floe.wire.kafka.schema.fields import (
     RARE,
     Int16,
@@ -18,6 +17,7 @@ from floe.wire.kafka.schema.fields import (
     tag,
     until,
 )
+from floe.wire.kafka.schema.nodes import LeaderIdAndEpoch, NodeEndpoint
 
 
 class PartitionProduceData(Struct):
