@@ -31,6 +31,7 @@ SIZES = (10**4, 10**6, 10**7)
 PARTITIONS = 64
 ROW_BYTES = 128 << 10
 RECORDS_PER_ROW = 128
+ENTRIES_PER_COMMIT = 8
 OBJECTS_PER_CALL = 32  # while filling
 CALLERS = 64
 TIMED_COMMITS = 10_000
@@ -57,14 +58,18 @@ class Plane:
         by_vnode: dict[VnodeId, list[RangeId]] = {}
         for range_id in self.ranges:
             by_vnode.setdefault(self.router.vnode_of_range(range_id), []).append(range_id)
-        self.groups = list(by_vnode.items())
+        self.groups = [
+            (vnode, own[i : i + ENTRIES_PER_COMMIT])
+            for vnode, own in by_vnode.items()
+            for i in range(0, len(own), ENTRIES_PER_COMMIT)
+        ]
 
     async def close(self) -> None:
         await self.router.close()
         await self.store.close()
 
     async def commit(self, object_count: int) -> None:
-        """One call for the ranges of one vnode; every entry becomes a row."""
+        """One call for some ranges of one vnode; every entry becomes a row."""
         self._turn += 1
         vnode, ranges = self.groups[self._turn % len(self.groups)]
         commits = [ObjectCommit(await self._new_id(), _entries(ranges)) for _ in range(object_count)]
@@ -151,8 +156,8 @@ def run_metadata(sizes: Sequence[int] = SIZES) -> None:
     settings: dict[str, object] = {
         "store": "RocksDB, every group commit synced",
         "block cache MiB": CACHE_BYTES_DEFAULT >> 20,
-        "vnodes with ranges": "as the ring spreads 64 ranges",
-        "entries per commit": "all ranges of one vnode, each a row",
+        "ranges": PARTITIONS,
+        "entries per commit": f"up to {ENTRIES_PER_COMMIT}, each of another range",
         "callers": CALLERS,
         "find": f"random offset, {FIND_BYTES >> 20} MiB of rows of {ROW_BYTES >> 10} KiB",
     }

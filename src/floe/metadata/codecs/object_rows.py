@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
 
 from floe.metadata.keys import OBJECT, RELEASED
 from floe.model.coordinates import EntryResult
@@ -11,7 +10,9 @@ from floe.model.ids import Bucket, ObjectId, Offset, object_id
 
 _KEY = struct.Struct(">cQ")
 _LIVE = struct.Struct(">I")
-_RESULT_SIZE = struct.calcsize(">hBqq")
+_RESULT = struct.Struct(">hBqq")  # error, whether a duplicate, base offset, log start
+# One call packs the results of a small commit; layouts grow with their number, so there are few of them.
+_LAYOUTS = tuple(struct.Struct(">I" + "hBqq" * count) for count in range(33))
 
 
 def object_key(object_id: ObjectId) -> bytes:
@@ -33,24 +34,20 @@ def read_object_key(key: bytes) -> ObjectId:
     return ObjectId(_KEY.unpack(key)[1])
 
 
-@lru_cache(maxsize=1024)
-def _layout(count: int) -> struct.Struct:
-    return struct.Struct(">I" + "hBqq" * count)
-
-
 def encode_object(live_rows: int, results: Sequence[EntryResult]) -> bytes:
+    if len(results) >= len(_LAYOUTS):
+        packed = [_RESULT.pack(r.error, r.is_duplicate, r.base_offset, r.log_start) for r in results]
+        return _LIVE.pack(live_rows) + b"".join(packed)
     numbers: list[int] = []
     for result in results:
         numbers += (result.error, result.is_duplicate, result.base_offset, result.log_start)
-    return _layout(len(results)).pack(live_rows, *numbers)
+    return _LAYOUTS[len(results)].pack(live_rows, *numbers)
 
 
 def decode_results(value: bytes) -> tuple[EntryResult, ...]:
-    count = (len(value) - _LIVE.size) // _RESULT_SIZE
-    _, *numbers = _layout(count).unpack(value)
     return tuple(
         EntryResult(ErrorCode(error), Offset(base), Offset(log_start), bool(is_duplicate))
-        for error, is_duplicate, base, log_start in zip(*[iter(numbers)] * 4, strict=True)
+        for error, is_duplicate, base, log_start in _RESULT.iter_unpack(value[_LIVE.size :])
     )
 
 
