@@ -40,6 +40,7 @@ async def test_commit_of_a_closed_bucket_is_refused_also_after_a_restart(shard: 
     await shard.put(entry(1), object_id=early)
     late = shard.new_object()
     await shard.ranges.close_bucket(shard.bucket)
+    assert shard.ranges.closed_bucket == shard.bucket
     for _ in range(2):
         for object_id in (late, early):
             results = await shard.put(entry(1), entry(9), object_id=object_id)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from floe.machines.retention import RangeLimits
 from floe.metadata.api import FindRequest
-from floe.metadata.coordinators.closed_buckets import ClosedBuckets
+from floe.metadata.coordinators.closed_buckets import NONE_CLOSED, ClosedBuckets
 from floe.metadata.coordinators.commit import Committer, Results
 from floe.metadata.coordinators.drop_index import DropIndex
 from floe.metadata.coordinators.finding import Finder
@@ -20,7 +20,7 @@ from floe.metadata.coordinators.retention import Retention
 from floe.metadata.coordinators.waiters import Waiter, Waiters
 from floe.metadata.vnode import Vnode
 from floe.model.coordinates import ObjectCommit, RangeView
-from floe.model.ids import RangeId
+from floe.model.ids import Bucket, RangeId
 from floe.observability.clock import Clock
 from floe.observability.metrics import Metrics
 
@@ -41,6 +41,7 @@ class RangeCoordinator:
         ranges = self._ranges = RangeCache(vnode, self._waiters)
         producers = self._producers = Producers(vnode, expiry_ms=producer_expiry_ms)
         closed, drops = ClosedBuckets(vnode), DropIndex(vnode)
+        self._closed = closed
         held = HeldObjects(vnode, closed)
         self._committer = Committer(vnode, ranges, producers, closed, drops, clock)
         self._finder = Finder(vnode, ranges)
@@ -64,6 +65,16 @@ class RangeCoordinator:
         # Lookups by time.
         self.find_timestamp = self._finder.find_timestamp
         self.find_max_timestamp = self._finder.find_max_timestamp
+
+    @property
+    def closed_bucket(self) -> Bucket:
+        """The greatest bucket closed here, as far as is known in memory.
+
+        Ids of it and of older ones are of no use any more, so whoever leases ids leaves them out, also when
+        the wall clock has gone back.
+        """
+        mark = self._closed.decided
+        return NONE_CLOSED if mark is None else mark
 
     async def commit(self, commits: Sequence[ObjectCommit]) -> list[Results]:
         """Commit this vnode's parts of objects, in order; see `metadata.api.Metadata.commit`."""
