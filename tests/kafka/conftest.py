@@ -164,11 +164,12 @@ class House:
         values = {"listeners": "127.0.0.1:0", "http.listen": "off", "native.listen": "off"}
         self.objects = GatedObjects()
         self.metrics = Metrics()
+        self.store = MemoryStore()
         parts = Parts(
             clock=SystemClock(),
             random=Random(1),
             objects=self.objects,
-            store=MemoryStore(),
+            store=self.store,
             metrics=self.metrics,
         )
         self.broker = Broker(Settings.of({**values, **settings}), parts)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floe.kafka.frame_memory import frame_memory
@@ -80,6 +80,7 @@ frame_lists = st.lists(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(frame_lists, st.randoms(use_true_random=False), st.sampled_from([1, 100, 20_000, 200_000]))
 def test_frames_are_the_same_however_the_bytes_are_cut(frames, rng, largest):
     receiver = Taker(MemoryBudget(1 << 30))
@@ -94,6 +95,7 @@ def test_frames_are_the_same_however_the_bytes_are_cut(frames, rng, largest):
     assert not receiver.is_receiving
 
 
+@settings(deadline=None)
 @given(frame_lists, st.integers(1, 3), st.integers(1, 400_000))
 def test_full_receiver_stops_and_goes_on_where_it_was(frames, room, limit):
     async def run():

@@ -21,7 +21,7 @@ class Listener:
     """One listening socket and its connections."""
 
     def __init__(self, door: Door) -> None:
-        self._door = door
+        self.door = door
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._server: asyncio.AbstractServer | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -29,8 +29,8 @@ class Listener:
 
     async def start(self, host: str, port: int) -> asyncio.AbstractServer:
         """Accept connections; raises OSError when the address cannot be had."""
-        self._server = await self._door.loop.create_server(self._connection, host, port, backlog=_BACKLOG)
-        self._sweep_timer = self._door.loop.call_later(SWEEP_SECONDS, self.sweep)
+        self._server = await self.door.loop.create_server(self._connection, host, port, backlog=_BACKLOG)
+        self._sweep_timer = self.door.loop.call_later(SWEEP_SECONDS, self.sweep)
         return self._server
 
     async def stop(self, *, drain_seconds: float) -> None:
@@ -39,7 +39,7 @@ class Listener:
             self._server.close()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
-        door = self._door
+        door = self.door
         if drain_seconds > 0:
             for connection in tuple(door.connections):
                 connection.drain()
@@ -49,18 +49,18 @@ class Listener:
             connection.transport.abort()
 
     def _connection(self) -> Connection:
-        return Connection(self._door, self._scratch)
+        return Connection(self.door, self._scratch)
 
     def sweep(self) -> None:
         """Look at every connection once; no timer per connection or request is needed for this."""
-        self._sweep_timer = self._door.loop.call_later(SWEEP_SECONDS, self.sweep)
-        for connection in tuple(self._door.connections):
+        self._sweep_timer = self.door.loop.call_later(SWEEP_SECONDS, self.sweep)
+        for connection in tuple(self.door.connections):
             self._look_at(connection)
-        counters = self._door.counters
-        counters.paused_connections = sum(connection.is_paused for connection in self._door.connections)
+        counters = self.door.counters
+        counters.paused_connections = sum(connection.is_paused for connection in self.door.connections)
 
     def _stalled_sweeps_max(self) -> int:
-        return _STALLED_SWEEPS_TIGHT if self._door.budget.has_waiters else _STALLED_SWEEPS_MAX
+        return _STALLED_SWEEPS_TIGHT if self.door.budget.has_waiters else _STALLED_SWEEPS_MAX
 
     def _look_at(self, connection: Connection) -> None:
         if connection.received_bytes != connection.swept_bytes and not connection.is_over:
