@@ -4,6 +4,7 @@ import asyncio
 import gc
 import resource
 import signal
+import sys
 from collections.abc import Callable
 
 from floe.config.settings import Settings
@@ -14,6 +15,9 @@ from floe.server.broker import Broker
 _log = get_log("server")
 _GC_THRESHOLDS = (50_000, 50, 50)
 FILES_WANTED = 65_536
+# A thread that comes back from a sync waits this long for the interpreter while the loop is busy; five
+# milliseconds, Python's default, would be longer than the sync, several times per object.
+_SWITCH_SECONDS = 0.0001
 
 
 def run_broker(settings: Settings, started: Callable[[Broker], None]) -> None:
@@ -45,6 +49,7 @@ async def _serve(settings: Settings, started: Callable[[Broker], None]) -> None:
         stop.set()
 
     raise_file_limit()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop, number)
     broker = Broker(settings, parts_from(settings))
