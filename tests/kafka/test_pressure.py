@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from floe.model.error_codes import ErrorCode
 from floe.wire.kafka.apis import ApiKey
+from floe.wire.kafka.messages import MetadataRequest
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -115,6 +117,29 @@ async def test_one_connection_has_a_bounded_number_of_requests_under_way(open_ho
     for i in range(100):
         answer = await asyncio.wait_for(wire.receive(), 30)
         assert answer.responses[0].partition_responses[0].base_offset == i
+
+
+async def test_connection_with_room_for_one_request_goes_on_after_each(open_house, make_produce):
+    house = await open_house(connection_max_requests=1)
+    wire = await house.connect()
+    await wire.create("t")
+    for _ in range(3):
+        for _ in range(5):
+            wire.send(ApiKey.METADATA, 12, MetadataRequest([]))
+            wire.send(ApiKey.PRODUCE, 9, make_produce("t", [b"a"]))
+        for _ in range(10):
+            await asyncio.wait_for(wire.receive(), 10)
+    assert await wire.end_offset("t") == 15
+
+
+async def test_request_that_fills_its_connection_and_is_refused_at_once_leaves_room(open_house):
+    house = await open_house(connection_max_bytes=64 * KIB)
+    wire = await house.connect()
+    await wire.create("t")
+    for _ in range(3):
+        part = await asyncio.wait_for(wire.produce("missing", [b"x" * (200 * KIB)]), 10)
+        assert part.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (await asyncio.wait_for(wire.produce("t", [b"a"]), 10)).error_code == 0
 
 
 async def test_one_connection_has_bounded_bytes_under_way(open_house, make_produce):

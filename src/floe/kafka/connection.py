@@ -176,6 +176,8 @@ class Connection(Receiver):
             self._blockers += 1
         if line[0] is call:
             self._advance()
+        if self.is_full and call.answer is not None:
+            self._make_room()
 
     def _drop(self, size: int, reason: str, **facts: object) -> None:
         """A frame that cannot become a call."""
