@@ -17,7 +17,7 @@ from floe.metadata.coordinators.producers import EXPIRY_MS, Producers
 from floe.metadata.coordinators.range_cache import RangeCache
 from floe.metadata.coordinators.range_life import RangeLife, RangeSpec
 from floe.metadata.coordinators.retention import Retention
-from floe.metadata.coordinators.waiters import Waiter, Waiters
+from floe.metadata.coordinators.waiters import Waiter, Waiters, is_news
 from floe.metadata.vnode import Vnode
 from floe.model.coordinates import ObjectCommit, RangeView
 from floe.model.ids import Bucket, RangeId
@@ -99,8 +99,8 @@ class RangeCoordinator:
             view = self._ranges.view_now(range_id)
             if view is None:
                 unknown.append(range_id)
-            else:
-                self._waiters.told(range_id, view)
+            elif is_news(view, waiter.positions[range_id]):
+                waiter.wake(range_id)
         return unknown
 
     async def load(self, range_ids: Sequence[RangeId]) -> None:
