@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from floe.machines.retention import RangeLimits
 from floe.metadata.keys import DROP, ROW, TIME_NODE
+from floe.metadata.store.memory import CommitFault
 from floe.model.error_codes import ErrorCode
+from floe.model.errors import Unavailable
 from floe.model.ids import NO_OFFSET, Offset, RangeId
 from floe.testing.shard import NOW_MS, Shard, entry
 
@@ -106,6 +108,34 @@ async def test_passes_are_bounded_and_lag_is_the_age_of_the_oldest_overdue_entry
     await drain(shard, ranges_max=1, rows_max=1)
     assert [await shard.ends(r) for r in (1, 2, 3)] == [(5, 5)] * 3
     assert await shard.ranges.retention_pass() == (False, 0)
+
+
+async def test_commit_does_not_wait_for_a_pass(shard: Shard):
+    ranges = range(1, 41)
+    await shard.create(*ranges, retention_ms=HOUR)
+    await shard.put(*(entry(range_id) for range_id in ranges))
+    shard.clock.now += HOUR
+    passing = asyncio.ensure_future(shard.ranges.retention_pass(ranges_max=40))
+    while not shard.ranges.view_now(RangeId(1)).log_start:
+        await asyncio.sleep(0)
+    await shard.put(entry(40))
+    assert not passing.done()
+    assert await shard.ends(40) == (0, 2)
+    await passing
+    assert await shard.ends(40) == (1, 2)
+
+
+async def test_pass_ends_with_the_error_of_a_failing_store(shard: Shard):
+    await shard.create(1, 2, 3, retention_ms=HOUR)
+    await shard.put(entry(1), entry(2), entry(3))
+    shard.clock.now += HOUR
+    shard.store.faults = lambda vnode, writes: CommitFault.LOST
+    with pytest.raises(Unavailable):
+        await shard.ranges.retention_pass()
+    shard.store.faults = None
+    shard.lead_again()
+    await drain(shard)
+    assert [await shard.ends(r) for r in (1, 2, 3)] == [(1, 1)] * 3
 
 
 async def test_raising_a_limit_keeps_rows_and_lowering_it_drops_them(shard: Shard):

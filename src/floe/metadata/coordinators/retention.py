@@ -10,6 +10,7 @@ Invariants:
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -30,7 +31,8 @@ from floe.model.topic import RangeState
 from floe.observability.clock import Clock
 
 RANGES_PER_PASS = 64
-ROWS_PER_RANGE = 128
+ROWS_PER_RANGE = 64
+UNDURABLE_TRIMS_MAX = 16
 
 
 class RetentionPass(NamedTuple):
@@ -60,23 +62,46 @@ class Retention:
         due = await self._vnode.run(lambda tx: self._drops.due(tx, now, ranges_max))
         if not due:
             return RetentionPass(False, 0)
-        # The transactions take turns with others, and share group commits.
-        trims = [
-            self._vnode.run(partial(self._trim, range_id, time_ms, now, rows_max))
-            for time_ms, range_id in due
-        ]
-        outcomes = await asyncio.gather(*trims, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
+        outcomes = await self._trim_all(due, now, rows_max)
         return RetentionPass(len(due) == ranges_max or any(outcomes), max(0, now - due[0][0]))
 
     async def delete_records(self, range_id: RangeId, before: Offset) -> RangeView:
         """Raise the log start; -1 means the log end. Rows below it go with the next passes."""
         return await self._vnode.run(partial(self._delete_records, range_id, before))
 
-    async def _trim(self, range_id: RangeId, time_ms: int, now: int, rows_max: int, tx: Transaction) -> bool:
+    async def _trim_all(self, due: Sequence[tuple[int, RangeId]], now: int, rows_max: int) -> list[bool]:
+        """Trim ranges one after the other: each begins when the one before is decided, durable or not.
+
+        So a commit that comes meanwhile waits for one of them at most, and they share group commits.
+        """
+        loop = asyncio.get_running_loop()
+        room = asyncio.Semaphore(UNDURABLE_TRIMS_MAX)
+        trims: list[asyncio.Task[bool]] = []
+        try:
+            for time_ms, range_id in due:
+                await room.acquire()
+                decided: asyncio.Future[None] = loop.create_future()
+                body = partial(self._trim, range_id, time_ms, now, rows_max, decided)
+                trim = loop.create_task(self._vnode.run(body))
+                trim.add_done_callback(lambda _: room.release())
+                trims.append(trim)
+                await asyncio.wait((trim, decided), return_when=asyncio.FIRST_COMPLETED)
+            return await asyncio.gather(*trims)
+        finally:
+            for trim in trims:
+                trim.cancel()
+
+    async def _trim(
+        self,
+        range_id: RangeId,
+        time_ms: int,
+        now: int,
+        rows_max: int,
+        decided: "asyncio.Future[None]",
+        tx: Transaction,
+    ) -> bool:
         """Drop up to `rows_max` rows of one range; whether more of them are due."""
+        tx.when_decided(partial(decided.set_result, None))
         record = await self._ranges.load(tx, range_id)
         if record is None or record.drop_at != time_ms:
             self._drops.move(tx, range_id, time_ms, NEVER)
