@@ -118,7 +118,7 @@ async def test_commit_does_not_wait_for_a_pass(shard: Shard):
     passing = asyncio.ensure_future(shard.ranges.retention_pass(ranges_max=40))
     while not shard.ranges.view_now(RangeId(1)).log_start:
         await asyncio.sleep(0)
-    await shard.put(entry(40))
+    await shard.put(entry(40, timestamp=shard.clock.now))
     assert not passing.done()
     assert await shard.ends(40) == (0, 2)
     await passing
