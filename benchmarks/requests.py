@@ -1,5 +1,7 @@
 """Small requests: how many a second, and how long an acknowledgement takes."""
 
+import time
+
 from benchmarks import load
 from benchmarks.brokers import PARTITIONS, Contender
 from benchmarks.process import Meter, folder_in, workspace
@@ -63,7 +65,8 @@ def run_latency(rounds: int, seconds: float) -> None:
 
 def request(partition: int = 0) -> bytes:
     """A framed Produce request of one small record, in a version that every broker here knows."""
-    record = records.Record(offset=0, timestamp=0, key=None, value=b"x" * SMALL_BYTES, headers=())
+    now_ms = time.time_ns() // 1_000_000  # an old one would be dropped by retention at once
+    record = records.Record(offset=0, timestamp=now_ms, key=None, value=b"x" * SMALL_BYTES, headers=())
     data = PartitionProduceData(index=partition, records=memoryview(records.encode([record])))
     topic = TopicProduceData(name="bench", partition_data=[data])
     message = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic])
