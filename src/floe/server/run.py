@@ -1,7 +1,6 @@
-"""A broker as the whole process: event loop, signals, garbage collection."""
+"""A broker as the whole process: event loop, signals, memory."""
 
 import asyncio
-import gc
 import resource
 import signal
 import sys
@@ -11,9 +10,9 @@ from floe.config.settings import Settings
 from floe.observability.logs import get_log
 from floe.server.assemble import parts_from
 from floe.server.broker import Broker
+from floe.server.process_memory import keep_freed_memory, settle_objects
 
 _log = get_log("server")
-_GC_THRESHOLDS = (50_000, 50, 50)
 FILES_WANTED = 65_536
 # A thread that comes back from a sync waits this long for the interpreter while the loop is busy; five
 # milliseconds, Python's default, would be longer than the sync, several times per object.
@@ -25,6 +24,7 @@ def run_broker(settings: Settings, started: Callable[[Broker], None]) -> None:
 
     `started` is called when clients are served. Raises `CannotStart` and `SettingsError`.
     """
+    keep_freed_memory()
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_serve(settings, started))
 
@@ -55,7 +55,7 @@ async def _serve(settings: Settings, started: Callable[[Broker], None]) -> None:
     broker = Broker(settings, parts_from(settings))
     await broker.start()
     started(broker)
-    settle_memory()
+    settle_objects()
     await stop.wait()
     _log.info("stopping")
     await broker.stop(drain=True)
@@ -68,11 +68,3 @@ def raise_file_limit() -> None:
     wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def settle_memory() -> None:
-    """Keep what start-up made out of every later collection, and collect rarely: a full pass over millions of
-    objects is a pause of hundreds of milliseconds."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
