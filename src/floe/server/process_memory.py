@@ -19,7 +19,7 @@ _GC_THRESHOLDS = (50_000, 50, 50)
 
 
 def keep_freed_memory() -> bool:
-    """Tell the C library; False where it is not glibc. Only for a process of our own, before it has threads."""
+    """Tell the C library; False where it is not glibc. For a process of our own, before it has threads."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
