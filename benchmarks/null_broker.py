@@ -24,6 +24,7 @@ from floe.model.ids import Offset, ProducerId, RangeId, TopicId
 from floe.model.topic import Topic
 from floe.observability.clock import SystemClock
 from floe.observability.kafka_counters import KafkaCounters
+from floe.server.process_memory import keep_freed_memory
 from floe.wire.batch import Batch
 
 
@@ -81,6 +82,7 @@ async def serve(port: int, partitions: int) -> None:
         routes=routes(counters),
     )
     await Listener(door).start("127.0.0.1", port)
+    keep_freed_memory()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
     await asyncio.Event().wait()
