@@ -44,7 +44,8 @@ locks: ## Compile the lock files anew from requirements/*.in (needs uv)
 		--no-header --no-annotate --generate-hashes --no-emit-index-url --no-emit-find-links $$name.in -o $$name.lock); done
 
 docs: ## Write the generated reference pages
-	./dev run python tools/reference_pages.py
+	./dev run python -m floe.config.reference > docs/reference/settings.md
+	./dev run python -m benchmarks.report
 
 clean: ## Remove the environment and everything built
 	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

@@ -23,7 +23,9 @@ class Plane:
         self.store = store
         self.clock = LoopClock()
         self.metrics = Metrics()
-        timing = Timing(close_after_ms=60_000, grace_ms=1_000, orphan_grace_ms=1_000)
+        timing = Timing(
+            close_after_ms=60_000, grace_ms=1_000, orphan_grace_ms=1_000, retention_interval_ms=1_000
+        )
         self.router = Router(store, clock=self.clock, random=Random(1), metrics=self.metrics, timing=timing)
 
     async def __aenter__(self):

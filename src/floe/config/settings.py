@@ -284,6 +284,12 @@ class BackgroundSettings(Group):
         "An object that no partition needs is deleted after this time, so that readers under way finish.",
         least=0,
     )
+    retention_interval_ms: Ms = setting(
+        "log.retention.check.interval.ms",
+        300_000,
+        "Time between two looks for records that retention may drop.",
+        least=100,
+    )
     cleaner_interval_ms: Ms = setting(
         "file.cleaner.interval.ms",
         30_000,

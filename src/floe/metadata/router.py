@@ -66,7 +66,9 @@ class Router:
         homes = [TopicHome(host.topics, host.operations) for host in self._hosts]
         self._changes = TopicChanges(self.ring, homes, self._counters, self.topics, random=random)
         self._follower = LeadershipFollower(store, self._hosts)
-        self._upkeep = Upkeep(self.ring, self._hosts, metrics)
+        self._upkeep = Upkeep(
+            self.ring, self._hosts, metrics, retention_interval_ms=timing.retention_interval_ms
+        )
         self._maintenance = Maintenance(
             self._upkeep.jobs(),
             self._hosts,

@@ -9,7 +9,6 @@ from floe.model.ids import ObjectId, VnodeId
 from floe.observability.metrics import Metrics
 
 RELEASES_PER_PASS = 512
-RETENTION_SECONDS = 1.0
 RELEASE_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
 EXPIRY_SECONDS = 30.0
@@ -18,16 +17,19 @@ EXPIRY_SECONDS = 30.0
 class Upkeep:
     """What the jobs do, over the hosts of all vnodes."""
 
-    def __init__(self, ring: Ring, hosts: Sequence[VnodeHost], metrics: Metrics) -> None:
+    def __init__(
+        self, ring: Ring, hosts: Sequence[VnodeHost], metrics: Metrics, *, retention_interval_ms: int
+    ) -> None:
         self._ring = ring
         self._hosts = hosts
         self._metrics = metrics
+        self._retention_seconds = retention_interval_ms / 1000
         self._lag_ms = 0
         self._cursors: dict[VnodeId, ObjectId] = {}
 
     def jobs(self) -> list[Job[VnodeHost]]:
         return [
-            Job("retention", RETENTION_SECONDS, self.retain, self._tell_lag),
+            Job("retention", self._retention_seconds, self.retain, self._tell_lag),
             Job("releases", RELEASE_SECONDS, self.deliver_releases, self._tell_pending),
             Job("bucket close", CLOSE_SECONDS, lambda host: host.closer.close_due()),
             Job("producer expiry", EXPIRY_SECONDS, lambda host: host.ranges.expire_producers()),

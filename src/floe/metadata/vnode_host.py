@@ -25,6 +25,9 @@ from floe.metadata.vnode import Vnode
 from floe.observability.clock import Clock
 from floe.observability.metrics import Metrics
 
+# As Kafka: records that are old when they are written are readable for a while.
+RETENTION_INTERVAL_MS = 5 * 60 * 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
@@ -36,6 +39,7 @@ class Timing:
     lease_ms: int = LEASE_MS
     retry_ms: int = RETRY_MS
     producer_expiry_ms: int = EXPIRY_MS
+    retention_interval_ms: int = RETENTION_INTERVAL_MS
 
 
 class VnodeHost:

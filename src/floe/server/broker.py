@@ -150,7 +150,9 @@ class Broker:
             random=parts.random,
             metrics=parts.metrics,
             timing=Timing(
-                producer_expiry_ms=background.producer_expiry_ms, grace_ms=background.delete_grace_ms
+                producer_expiry_ms=background.producer_expiry_ms,
+                grace_ms=background.delete_grace_ms,
+                retention_interval_ms=background.retention_interval_ms,
             ),
         )
         try:
