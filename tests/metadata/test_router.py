@@ -240,6 +240,21 @@ def test_objects_are_deleted_when_retention_has_emptied_them_and_not_before(on_p
     on_plane(work, vnodes=4)
 
 
+def test_ids_go_on_when_a_wall_clock_that_ran_ahead_is_set_right(on_plane):
+    async def work(plane):
+        topic = await plane.topic("a", 1)
+        right = plane.clock.now_ms
+        plane.clock.now_ms = lambda: right() + 10 * BUCKET_MS
+        await plane.write(topic.ranges)
+        await asyncio.sleep(2 * BUCKET_MS / 1000)  # the bucket of a time that has not come is closed
+        plane.clock.now_ms = right
+        await plane.write(topic.ranges)
+        (view,) = await plane.router.find([FindRequest(topic.ranges[0], Offset(0), 1000)])
+        assert (view.error, view.log_end) == (ErrorCode.NONE, 2)
+
+    on_plane(work)
+
+
 def test_finished_work_of_no_home_is_refused(on_plane):
     async def work(plane):
         item = WorkItem(1, VnodeId(99), WorkKind.DELETE, 1, 0, ())

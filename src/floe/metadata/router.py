@@ -27,7 +27,7 @@ from floe.metadata.vnode_host import Timing, VnodeHost
 from floe.model.coordinates import EntryResult, ObjectCommit, RangeView
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Fenced, Rejected, Unavailable
-from floe.model.ids import ObjectId, Offset, ProducerId, RangeId, TopicId, VnodeId, bucket_at
+from floe.model.ids import Bucket, ObjectId, Offset, ProducerId, RangeId, TopicId, VnodeId, bucket_at
 from floe.model.topic import Topic
 from floe.model.work import WorkItem, WorkKind, WorkResult
 from floe.observability.clock import Clock
@@ -136,7 +136,9 @@ class Router:
         return await self._changes.alter_config(name, changes=changes, validate_only=validate_only)
 
     async def lease_object_ids(self, count: int) -> Sequence[ObjectId]:
-        bucket = bucket_at(self._clock.now_ms())
+        # A wall clock that had run ahead and was set right must not lead back into buckets closed meanwhile.
+        first_open = max(ranges.closed_bucket for ranges in self._ranges) + 1
+        bucket = Bucket(max(bucket_at(self._clock.now_ms()), first_open))
         return await self._hosts[self.ring.of_bucket(bucket)].objects.lease_object_ids(bucket, count)
 
     async def commit(self, vnode: VnodeId, commits: Sequence[ObjectCommit]) -> list[tuple[EntryResult, ...]]:
