@@ -26,7 +26,7 @@ def run_memory(seconds: float) -> None:
         },
     ]
     settings: dict[str, object] = {
-        "load": "produce 1 KiB records in 128 KiB batches; consume from the beginning"
+        "load": "produce 20,000 records of 1 KiB a second; consume from the beginning, again and again"
     }
     save("memory", command="./dev bench memory", settings=settings, rows=rows)
 
@@ -46,8 +46,8 @@ def _soak(port: int, pid: int, seconds: float) -> list[float]:
 
 def _produce(port: int, deadline: float) -> None:
     while time.monotonic() < deadline:
-        # Paced, so that ten minutes fit on a small disk.
-        load.produce(port, topic="soak", partitions=PARTITIONS, records=200_000, size=1024, rate=40_000)
+        # Paced, so that ten minutes fit on a small disk: 12 GB.
+        load.produce(port, topic="soak", partitions=PARTITIONS, records=200_000, size=1024, rate=20_000)
 
 
 def _consume(port: int, deadline: float) -> None:

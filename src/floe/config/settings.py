@@ -263,8 +263,8 @@ class ConsumeSettings(Group):
     cold_cache_bytes_max: Bytes | None = setting(
         "consume.cold.cache.max.bytes",
         None,
-        "Memory for readers far behind, who do not touch the other cache. By default 64 MiB for a folder, "
-        "128 MiB for a cloud store.",
+        "Memory for readers far behind, who do not touch the other cache. By default 128 MiB for a folder, "
+        "256 MiB for a cloud store.",
         least=MIB,
     )
 
