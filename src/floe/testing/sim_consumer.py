@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from random import Random
 
 from floe.model.error_codes import ErrorCode
+from floe.model.errors import Corrupt
 from floe.testing.sim_client import ClientEnv, LinkLost, SimClient
 from floe.testing.sim_history import Bound, BoundKind, FinalLog, Outcome, Partition, Poll, Trim
 from floe.wire.batch import walk
@@ -24,6 +25,7 @@ from floe.wire.kafka.messages import (
 )
 from floe.wire.records import decode
 
+FAILED_FETCHES_MAX = 60
 LATEST = -1
 EARLIEST = -2
 _TIMESTAMPS = {BoundKind.LATEST: LATEST, BoundKind.EARLIEST: EARLIEST}
@@ -67,20 +69,23 @@ class SimReader(SimClient):
             for data in topic.partitions
         }
 
+    def values(self, partition: Partition, data: PartitionData, position: int) -> tuple[tuple[int, str], ...]:
+        """(offset, value) of what a fetch returned, from the position asked on; wrong bytes are a problem."""
+        if data.records is None:
+            return ()
+        assert isinstance(data.records, memoryview)
+        found: list[tuple[int, str]] = []
+        try:
+            for start, size, _, _ in walk(data.records):
+                records = decode(data.records[start : start + size])
+                found += [(r.offset, _text(r.value)) for r in records if r.offset >= position]
+        except Corrupt as error:
+            self.env.problem(f"{self.name}: corrupt records in {partition} after {position}: {error}")
+        return tuple(found)
 
-def read_values(data: PartitionData, position: int) -> tuple[tuple[int, str], ...]:
-    """(offset, value) of what a fetch returned, from the position asked on."""
-    if data.records is None:
-        return ()
-    assert isinstance(data.records, memoryview)
-    view = data.records
-    batches = (view[start : start + size] for start, size, _, _ in walk(view))
-    return tuple(
-        (record.offset, (record.value or b"").partition(b"|")[0].decode())
-        for batch in batches
-        for record in decode(batch)
-        if record.offset >= position
-    )
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").partition(b"|")[0].decode()
 
 
 class SimConsumer(SimReader):
@@ -125,7 +130,7 @@ class SimConsumer(SimReader):
         await asyncio.sleep(self.rng.uniform(0, 0.1))
 
     def _seen(self, partition: Partition, position: int, data: PartitionData, started: float) -> None:
-        records = read_values(data, position)
+        records = self.values(partition, data, position)
         if not records:
             return
         self.env.trace.add(f"client {self.name} read {partition} {records[0][0]} to {records[-1][0]}")
@@ -198,7 +203,7 @@ class SimProber(SimReader):
 
 
 class FinalReader(SimReader):
-    """Reads whole partitions once faults have stopped; insists until it is done."""
+    """Reads whole partitions once faults have stopped; insists for a minute on what cannot be read."""
 
     async def read(self, partition: Partition) -> FinalLog:
         while True:
@@ -210,19 +215,21 @@ class FinalReader(SimReader):
     async def _read(self, partition: Partition) -> FinalLog:
         log_start = await self._insist(partition, BoundKind.EARLIEST)
         log_end = await self._insist(partition, BoundKind.LATEST)
-        position = log_start
+        position, failures = log_start, 0
         records: list[tuple[int, str]] = []
-        while position < log_end:
+        while position < log_end and failures < FAILED_FETCHES_MAX:
             answers = await self.fetch({partition: position}, wait_ms=100, max_bytes=200_000)
             data = answers.get(partition)
             if data is None or data.error_code != ErrorCode.NONE:
-                self.env.trace.add(f"client {self.name} fetch failed {data and data.error_code}")
+                failures += 1
+                code = "nothing" if data is None else ErrorCode(data.error_code).name
+                self.env.trace.add(f"client {self.name} {partition} at {position}: {code}")
                 await asyncio.sleep(1)
                 continue
-            found = read_values(data, position)
+            found = self.values(partition, data, position)
             records.extend(found)
-            if found:
-                position = found[-1][0] + 1
+            failures = 0 if found else failures + 1
+            position = found[-1][0] + 1 if found else position
         log = FinalLog(partition, log_start, log_end, tuple(records))
         self.env.history.logs.append(log)
         return log

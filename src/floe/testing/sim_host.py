@@ -18,8 +18,13 @@ from floe.testing.sim_network import SimNetwork
 from floe.testing.sim_process import SimProcess
 from floe.testing.sim_trace import Trace
 
+FAILED_STARTS_MAX = 40  # one after the other
 STOP_SECONDS_MAX = 60.0  # a clean stop that takes longer ends in a kill
 DOWN_SECONDS_MEAN = 0.3
+
+
+class CannotStartAgain(RuntimeError):
+    """The broker does not come up any more, however often it is started."""
 
 
 class RunningBroker(Protocol):
@@ -65,20 +70,29 @@ class BrokerHost:
         self._supervisor: asyncio.Task[None] | None = None
         self.current: Incarnation | None = None
         self.deaths: list[str] = []
-        self.failed_starts: list[str] = []
+        self._failures_in_a_row = 0
         self.failed_stops: list[str] = []
 
     def start(self) -> None:
         self._supervisor = self._loop.create_task(self._supervise(), name="host")
+
+    async def over(self) -> None:
+        """Raise `CannotStartAgain` when that is so; waits until then."""
+        assert self._supervisor is not None
+        await asyncio.shield(self._supervisor)
 
     async def stop(self) -> None:
         """End supervision and the broker; nothing restarts it."""
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.wait([self._supervisor])
+        self.end()
+
+    def end(self) -> None:
+        """Kill and reap whatever runs; harmless when repeated, and outside the loop."""
         if self.current is not None:
             self.current.process.kill("the world ends")
-        await asyncio.sleep(0.001)
+            self._loop.reap(self.current.process)
 
     async def running(self) -> Incarnation:
         """Wait until an incarnation is up."""
@@ -143,11 +157,14 @@ class BrokerHost:
         """A broker that cannot start exits; the supervisor tries again."""
         error = boot.exception()
         if error is None:
+            self._failures_in_a_row = 0
             return
         if not isinstance(error, FloeError | CannotStart):
             raise error
-        self.failed_starts.append(f"{process.name}: {error}")
         process.kill(f"failed to start: {error}")
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row > FAILED_STARTS_MAX:
+            raise CannotStartAgain(str(error))
 
     def _died(self, current: Incarnation) -> None:
         process = current.process

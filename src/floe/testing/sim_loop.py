@@ -153,19 +153,15 @@ class SimLoop(asyncio.BaseEventLoop):
             lines.append(f"  {process.name if process else '-'} {task.get_name()} at {where}")
         return "\n".join(lines)
 
-    def tasks_of(self, process: SimProcess) -> list[SimTask[Any]]:
-        """The unfinished tasks of a process, oldest first."""
-        every = [task for task in asyncio.all_tasks(self) if isinstance(task, SimTask)]
-        return sorted((task for task in every if task.process is process), key=number_of)
-
     def reap(self, process: SimProcess) -> None:
         """Close the coroutines of a dead process; their ports are dead, so this reaches nothing."""
         assert not process.is_alive
         self._is_reaping = True
-        for task in self.tasks_of(process):
-            task.forget()
-            with contextlib.suppress(BaseException):  # whatever dead code raises has no meaning
-                task.get_coro().close()
+        for task in sorted(process.tasks, key=number_of):
+            if isinstance(task, SimTask) and not task.done():
+                task.forget()
+                with contextlib.suppress(BaseException):  # whatever dead code raises has no meaning
+                    task.get_coro().close()
         self._is_reaping = False
         for key in [key for key in self._threads if key[0] is process]:
             del self._threads[key]
@@ -317,6 +313,7 @@ def _finish(future: asyncio.Future[T], result: T, error: Exception | None) -> No
         future.set_result(result)
     else:
         future.set_exception(error)
+        future.exception()  # retrieved here, since whoever waits may be cancelled at this very moment
 
 
 def _note_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -189,6 +189,7 @@ class SimObjects:
             return
         if error is not None:
             answer.set_exception(error)
+            answer.exception()  # retrieved here, since the asker may be cancelled at this very moment
         else:
             answer.set_result(result)  # type: ignore[arg-type]
 

@@ -9,6 +9,7 @@ A process dies at a moment of virtual time, at its n-th step (any await), or at 
 
 import asyncio
 import contextvars
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ class SimProcess:
         self.die_at_step: int | None = None
         self.die_at_call: int | None = None
         self.death_reason = ""
+        self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()  # filled in by the loop
         self._on_death: list[Callable[[], None]] = []
 
     def start(

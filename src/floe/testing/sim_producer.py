@@ -118,9 +118,10 @@ class SimProducer(SimClient):
             except LinkLost:
                 self.drop_link()
                 await self.rest()
-            if not self._is_idempotent or self._is_session_over:
-                self._unacknowledged.clear()
+            if self._unacknowledged and not self._is_idempotent:
+                self._is_session_over = True  # what is unknown may yet land behind what is sent next
             if self._is_session_over:
+                self._unacknowledged.clear()
                 await self._open_session()
                 await self.rest()
         self.close()

@@ -42,6 +42,8 @@ class SimTask(asyncio.Task[T]):
     ) -> None:
         self.number = number
         self.process = context.get(PROCESS)
+        if self.process is not None:
+            self.process.tasks.add(self)
         super().__init__(work, loop=loop, name=name, context=context)
 
     @override

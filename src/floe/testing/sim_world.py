@@ -20,7 +20,7 @@ from floe.testing.sim_broker import BrokerBuilder
 from floe.testing.sim_client import ClientEnv
 from floe.testing.sim_consumer import FinalReader, SimConsumer, SimProber
 from floe.testing.sim_history import History, Partition
-from floe.testing.sim_host import BrokerHost, Incarnation
+from floe.testing.sim_host import BrokerHost, CannotStartAgain, Incarnation
 from floe.testing.sim_logs import collected_logs
 from floe.testing.sim_loop import SimDeadline, SimDeadlock, SimLivelock, SimLoop
 from floe.testing.sim_nemesis import Nemesis
@@ -107,10 +107,11 @@ class World:
         problems: list[str] = []
         try:
             with collected_logs(self._logged):
-                self.loop.run(self._live(), seconds=limit)
-        except (SimDeadlock, SimDeadline, SimLivelock) as error:
+                self.loop.run(self._live_while_possible(), seconds=limit)
+        except (SimDeadlock, SimDeadline, SimLivelock, CannotStartAgain) as error:
             problems.append(f"no progress: {error}")
         finally:
+            self.host.end()
             self.loop.close()
         anomalies = check_history(self.history) + self._object_anomalies
         problems += self.env.problems
@@ -134,8 +135,19 @@ class World:
         if level in ("error", "exception", "critical"):
             self.env.problem(f"logged: {text}")
 
-    async def _live(self) -> None:
+    async def _live_while_possible(self) -> None:
         self.host.start()
+        life = self.loop.create_task(self._live(), name="life")
+        over = self.loop.create_task(self.host.over(), name="over")
+        await asyncio.wait({life, over}, return_when=asyncio.FIRST_COMPLETED)
+        life.cancel()
+        over.cancel()
+        await asyncio.wait({life, over})
+        for task in (life, over):
+            if not task.cancelled():
+                task.result()
+
+    async def _live(self) -> None:
         admin = SimAdmin(self.env, "admin", self.rng("admin"))
         for name, count in self.options.topics:
             await admin.create(name, count)
