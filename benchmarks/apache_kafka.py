@@ -67,7 +67,7 @@ def apache_kafka(folder: Path) -> Iterator[tuple[int, int]]:
     settings.write_text(SETTINGS.format(port=port, controller=controller, data=folder / "data"))
     java = ["java", *JVM, "-cp", str(BUILD / "lib" / "*")]
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+    tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster, "-c", str(settings)]
     subprocess.run([*java, *tool], check=True, capture_output=True)
     with running([*java, "kafka.Kafka", str(settings)], log=folder / "kafka.log") as process:
         wait_for_port(port, process)
