@@ -119,7 +119,9 @@ class History:
 
     def partitions(self) -> list[Partition]:
         """Every partition that anything was done to, in order."""
-        named = {op.partition for op in (*self.sends, *self.polls, *self.bounds, *self.trims, *self.logs)}
+        operations: list[Send | Poll | Bound | Trim | FinalLog] = []
+        operations += [*self.sends, *self.polls, *self.bounds, *self.trims, *self.logs]
+        named = {operation.partition for operation in operations}
         return sorted(named)
 
     def about(self, partition: Partition, values: set[str], offsets: set[int]) -> list[str]:
@@ -135,7 +137,8 @@ class History:
             if poll.partition == partition and any(o in offsets or v in values for o, v in poll.records)
         ]
         trims = [trim for trim in self.trims if trim.partition == partition]
-        lines = [(op.started, str(op)) for op in (*sends, *polls, *trims)]
+        touching: list[Send | Poll | Trim] = [*sends, *polls, *trims]
+        lines = [(operation.started, str(operation)) for operation in touching]
         return [line for _, line in sorted(lines)]
 
 

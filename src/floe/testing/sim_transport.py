@@ -261,7 +261,7 @@ class SimTransport(asyncio.Transport):
 
     def _hand_over(self, protocol: asyncio.BaseProtocol) -> int:
         if isinstance(protocol, asyncio.BufferedProtocol):
-            buffer = memoryview(protocol.get_buffer(-1)).cast("B")  # type: ignore[arg-type]
+            buffer = memoryview(protocol.get_buffer(-1)).cast("B")
             assert len(buffer) > 0, "get_buffer() returned an empty buffer"
             data = self._in.take(len(buffer))
             buffer[: len(data)] = data

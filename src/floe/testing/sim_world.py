@@ -8,6 +8,7 @@ everything is read again. Then the checker judges the history and the object sto
 import asyncio
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 from typing import TextIO
 
 from floe.metadata.api import FindRequest
@@ -215,7 +216,8 @@ class World:
         """Ask the coordinator itself; False when the outcome is unknown."""
         current = await self.host.running()
         work = current.process.start(self.loop, _delete_records(current, topic, index, before), "trim")
-        done, _ = await asyncio.wait({work, current.died}, return_when=asyncio.FIRST_COMPLETED)
+        ends: list[asyncio.Future[Any]] = [work, current.died]
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         return work in done and work.result()
 
     async def _await_garbage(self) -> None:
