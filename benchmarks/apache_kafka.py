@@ -61,14 +61,15 @@ def version() -> str:
 
 @contextmanager
 def apache_kafka(folder: Path) -> Iterator[tuple[int, int]]:
-    """A running Kafka; yields its port and process id."""
+    """A running Kafka, on the data that is in the folder or a new one; yields its port and process id."""
     port, controller = free_port(), free_port()
     settings = folder / "server.properties"
     settings.write_text(SETTINGS.format(port=port, controller=controller, data=folder / "data"))
     java = ["java", *JVM, "-cp", str(BUILD / "lib" / "*")]
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster, "-c", str(settings)]
-    subprocess.run([*java, *tool], check=True, capture_output=True)
+    if not (folder / "data").exists():
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+        subprocess.run([*java, *tool], check=True, capture_output=True)
     with running([*java, "kafka.Kafka", str(settings)], log=folder / "kafka.log") as process:
         wait_for_port(port, process)
         yield port, process.pid

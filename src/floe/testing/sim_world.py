@@ -8,8 +8,7 @@ everything is read again. Then the checker judges the history and the object sto
 import asyncio
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
-from typing import TextIO
+from typing import Any, TextIO
 
 from floe.metadata.api import FindRequest
 from floe.model.error_codes import ErrorCode
