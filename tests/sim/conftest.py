@@ -99,3 +99,9 @@ MUTATIONS = {
 def mutate(monkeypatch):
     """Break the broker by the name of a mutation."""
     return lambda name: MUTATIONS[name](monkeypatch)
+
+
+@pytest.fixture
+def mutations():
+    """The names of all mutations."""
+    return tuple(MUTATIONS)

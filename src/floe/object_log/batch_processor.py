@@ -20,6 +20,7 @@ from floe.object_log.appends import Append, ClosedObject, Entry
 from floe.object_log.committer import Committer
 from floe.object_log.object_ids import ObjectIds
 from floe.object_log.parts import EngineParts
+from floe.observability.crash_points import crash_point
 from floe.observability.logs import get_log
 
 # Retriable for every client, and true: the entry was not and will not be committed.
@@ -182,5 +183,7 @@ class BatchProcessor:
             raise Unavailable("nobody waits for the object any more")
         body = closed.lay_out(object_id)
         started = self._clock.monotonic()
+        crash_point("before_upload")
         await self._objects.put(object_key(self._cluster_id, object_id), body)
+        crash_point("after_upload")
         self._metrics.upload_seconds.observe(self._clock.monotonic() - started)

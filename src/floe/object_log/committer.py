@@ -29,6 +29,7 @@ from floe.model.errors import Fenced, FloeError, Unavailable
 from floe.model.ids import ObjectId, VnodeId
 from floe.object_log.appends import AppendedSpan, ClosedObject, Part
 from floe.object_log.parts import EngineParts
+from floe.observability.crash_points import crash_point
 from floe.observability.logs import get_log
 
 Committed = Callable[[AppendedSpan, Sequence[EntryResult]], None]
@@ -146,7 +147,9 @@ class Committer:
                     part.is_sent = True
                     commits.append(part.commit)
                 started = self._clock.monotonic()
+                crash_point("before_commit")
                 results = await self._outcome(queue.vnode, commits)
+                crash_point("after_commit")
                 self._commit_seconds.observe(self._clock.monotonic() - started)
                 for part, outcome in zip(parts, results, strict=True):
                     del queue.parts[part]
@@ -193,6 +196,7 @@ class Committer:
             outcome = results[start:end]
             start = end
             self._committed(span, outcome)
+            crash_point("before_ack")
             for (append, index), result in zip(span.origins, outcome, strict=True):
                 append.settle(index, result)
         self._part_is_over(part.object)

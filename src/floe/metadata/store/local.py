@@ -20,6 +20,7 @@ from floe.metadata.store.port import Leadership, Write
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Corrupt, Fenced, Rejected, Unavailable
 from floe.model.ids import Term, VnodeId
+from floe.observability.crash_points import crash_point
 from floe.observability.metrics import Metrics
 from floe.storage.kv.port import KeyValue
 from floe.storage.quick_thread import QuickThread
@@ -131,6 +132,7 @@ class LocalStore:
         except Exception as error:  # noqa: BLE001 - whatever it is, callers must not wait for ever
             self._fail(error)
             return
+        crash_point("mid_group_commit")
         loop = asyncio.get_running_loop()
         loop.run_in_executor(self._executor, self._kv.sync).add_done_callback(self._synced)
 
