@@ -171,11 +171,7 @@ def test_a_disk_error_at_any_call_of_a_put_is_raised_and_a_repeat_settles_it(op:
     with pytest.raises(OSError, match=r".") as caught:
         files.put("a/b", [b"body"])
     assert caught.value.errno == code
-    if op == "sync_folder":
-        with pytest.raises(AlreadyExists):
-            files.put("a/b", [b"body"])
-    else:
-        files.put("a/b", [b"body"])
+    files.put("a/b", [b"body"])
     assert files.get("a/b") == b"body"
 
 
@@ -195,3 +191,23 @@ class TestFileObjectsOnSimulatedDisk(ObjectsContract):
     @pytest.fixture
     async def objects(self) -> Objects:
         return FileObjects(SimDisk(Random(1)), threads=1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("can_unlink", [True, False])
+def test_put_repeated_after_a_failed_folder_sync_is_durable(seed, can_unlink):
+    """The folder's sync fails once; whoever repeats the put may be told that the object exists."""
+    disk = SimDisk(Random(seed))
+    files = BlockingFiles(disk)
+    files.put("a/first", [b"x"])
+    disk.fail("sync_folder", errno.EIO)
+    if not can_unlink:
+        disk.fail("unlink", errno.EIO)
+    with pytest.raises(OSError, match="5"):
+        files.put("a/second", [b"body"])
+    try:
+        files.put("a/second", [b"body"])
+    except AlreadyExists:
+        assert not can_unlink
+    disk.crash()
+    assert BlockingFiles(disk).get("a/second") == b"body"

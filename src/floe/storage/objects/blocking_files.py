@@ -9,6 +9,7 @@ Deletes sync the folders they touched, so that a deleted object does not come ba
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from floe.model.errors import Corrupt
 from floe.storage.disk import Disk, File
@@ -58,12 +59,21 @@ class BlockingFiles:
                 self._disk.publish(file, key)
                 break
             except FileExistsError:
+                # Whoever takes this for an earlier attempt of theirs relies on the name being durable.
+                self._disk.sync_folder(folder)
                 raise AlreadyExists(f"object exists. key={key}") from None
             except FileNotFoundError:
                 # A delete elsewhere removed the folder, empty until now, after we made sure of it.
                 if attempt == _PUBLISH_ATTEMPTS_MAX:
                     raise
-        self._disk.sync_folder(folder)
+        try:
+            self._disk.sync_folder(folder)
+        except OSError:
+            # A system may report a failed sync once and then call the folder clean. Without the name, the
+            # next attempt writes it again, and with it the folder.
+            with suppress(OSError):
+                self._disk.unlink(key)
+            raise
 
     def open(self, key: str) -> File:
         try:
