@@ -94,6 +94,7 @@ class Writer(threading.Thread):
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.ms": 20,
+                "log_level": 0,
                 "error_cb": self._failed,
             }
         )
@@ -108,7 +109,7 @@ class Writer(threading.Thread):
             for _ in range(20):
                 self._send(f"{self.label}.{number}", number % PARTITIONS)
                 number += 1
-            self.producer.poll(0.005)
+            self.producer.poll(0.02)
 
     def _send(self, value, partition):
         send = Send(self.label, (TOPIC, partition), (value,), time.monotonic())
@@ -139,6 +140,7 @@ class Writer(threading.Thread):
         self.join()
         left = self.producer.flush(120)
         assert left == 0, f"{left} records of {self.label} not acknowledged"
+        self.producer = None
 
 
 class Reader(threading.Thread):
@@ -185,6 +187,7 @@ def open_consumer(bootstrap, group):
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 200,
             "fetch.wait.max.ms": 100,
+            "log_level": 0,
         }
     )
     consumer.assign([TopicPartition(TOPIC, index, OFFSET_BEGINNING) for index in range(PARTITIONS)])
@@ -196,7 +199,7 @@ def value_of(message):
 
 
 def create_topic(bootstrap):
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topic = NewTopic(TOPIC, num_partitions=PARTITIONS, config={"retention.ms": "-1"})
     admin.create_topics([topic])[TOPIC].result(30)
 
