@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from floe.model.error_codes import ErrorCode
+from floe.model.errors import Unavailable
 from floe.object_log.cache import Pool
 from floe.object_log.engine import EngineSettings
 from floe.testing.faulty_objects import Fault
@@ -182,6 +183,33 @@ def test_idempotent_producer_sees_the_gap_of_a_failed_upload_and_closes_it_by_re
         assert await rig.read_all(range_id) == [(0, b"0"), (1, b"1"), (2, b"2")]
 
     run(scenario)
+
+
+def test_second_batch_of_a_new_producer_does_not_take_the_place_of_a_failed_first(run):
+    """The coordinator has never heard of the producer, so it would accept any sequence."""
+
+    async def scenario(rig):
+        range_id, facts = rig.ranges[0], {"producer_id": 9, "producer_epoch": 0}
+        keys = []
+
+        async def before(op, key):
+            if op == "put" and keys[:1] in ([], [key]):
+                keys.append(key)
+                raise Unavailable("the first object never gets through")
+
+        rig.objects.before = before
+        first, second, third = await append_in_turns(rig, range_id, 3, **facts)
+        assert errors(await first) == [ErrorCode.KAFKA_STORAGE_ERROR]
+        assert errors(await second) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        assert errors(await third) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        other = rig.batch(["x"], producer_id=10, producer_epoch=0, base_sequence=7)
+        assert errors(await rig.append((range_id, other))) == [NONE]
+        for n in range(3):
+            batch = rig.batch([f"{n}"], **facts, base_sequence=n)
+            assert errors(await rig.append((range_id, batch))) == [NONE]
+        assert await rig.read_all(range_id) == [(0, b"x"), (1, b"0"), (2, b"1"), (3, b"2")]
+
+    run(scenario, settings=EAGER)
 
 
 def test_put_whose_answer_was_lost_is_taken_for_our_own(run):

@@ -137,6 +137,7 @@ class BatchProcessor:
             if append.arrived_at + self._produce_timeout > now:
                 return
             append.give_up(NOT_WRITTEN)
+            self._committer.dropped(append.entries)
             self._overdue_count += 1
 
     def _close_buffer(self, now: float) -> None:

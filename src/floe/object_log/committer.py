@@ -11,7 +11,7 @@ safe because they then never will be. So a queue holds one call of unknown outco
 produce timeout, no more.
 
 An object whose upload failed leaves its queues; the next may go on. An idempotent producer sees the gap as
-Kafka's OUT_OF_ORDER_SEQUENCE_NUMBER and sends again.
+Kafka's OUT_OF_ORDER_SEQUENCE_NUMBER and sends again; `SequenceGaps` sees to it where the coordinator cannot.
 
 Invariants:
 - Nothing is sent to a vnode before its object is durable.
@@ -27,8 +27,9 @@ from floe.model.coordinates import EntryResult, ObjectCommit
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Fenced, FloeError, Unavailable
 from floe.model.ids import ObjectId, VnodeId
-from floe.object_log.appends import AppendedSpan, ClosedObject, Part
+from floe.object_log.appends import AppendedSpan, ClosedObject, Entry, Part
 from floe.object_log.parts import EngineParts
+from floe.object_log.sequence_gaps import SequenceGaps, join, split
 from floe.observability.crash_points import crash_point
 from floe.observability.logs import get_log
 
@@ -70,6 +71,7 @@ class Committer:
         self._released = released
         self._commit_seconds = parts.metrics.commit_seconds
         self._queues: dict[VnodeId, _Queue] = {}
+        self._gaps = SequenceGaps()
         self._watched: deque[ClosedObject] = deque()  # in order of deadline
         self._timer: asyncio.TimerHandle | None = None
         self._held_count = 0  # objects whose bytes are held
@@ -108,6 +110,11 @@ class Committer:
             append.give_up(result)
         self._drop_unsent(closed)
         self._release_if_over(closed)
+
+    def dropped(self, entries: Sequence[Entry]) -> None:
+        """These entries will not be committed unless they are sent again."""
+        for range_id, batch in entries:
+            self._gaps.dropped(range_id, batch)
 
     async def drain(self) -> None:
         """Return when every object enqueued so far, and any enqueued meanwhile, was let go."""
@@ -148,7 +155,10 @@ class Committer:
                     commits.append(part.commit)
                 started = self._clock.monotonic()
                 crash_point("before_commit")
-                results = await self._outcome(queue.vnode, commits)
+                if self._gaps:
+                    results = await self._outcome_of_admitted(queue.vnode, commits)
+                else:
+                    results = await self._outcome(queue.vnode, commits)
                 crash_point("after_commit")
                 self._commit_seconds.observe(self._clock.monotonic() - started)
                 for part, outcome in zip(parts, results, strict=True):
@@ -183,6 +193,15 @@ class Committer:
                 return _refused(commits, ErrorCode.UNKNOWN_SERVER_ERROR)
             await asyncio.sleep(delay)
             delay = min(2 * delay, self._settings.commit_backoff_max_ms / 1000)
+
+    async def _outcome_of_admitted(
+        self, vnode: VnodeId, commits: Sequence[ObjectCommit]
+    ) -> Sequence[Sequence[EntryResult]]:
+        """The outcome of commits some of whose entries may have to wait for a dropped one."""
+        parts = [split(commit, self._gaps) for commit in commits]
+        sent = [commit for commit, _ in parts if commit.entries]
+        outcomes = iter(await self._outcome(vnode, sent) if sent else ())
+        return [join(list(next(outcomes)) if commit.entries else [], admitted) for commit, admitted in parts]
 
     async def _ask(self, vnode: VnodeId, commits: Sequence[ObjectCommit]) -> Sequence[Sequence[EntryResult]]:
         results = await self._metadata.commit(vnode, commits)
@@ -250,6 +269,8 @@ class Committer:
             queue = self._queues[part.vnode]
             if not part.is_sent and part in queue.parts:
                 del queue.parts[part]
+                for span in part.spans:
+                    self.dropped([(span.range, batch) for batch in span.batches])
                 self._part_is_over(closed)
                 self._send_ready(queue)
 
