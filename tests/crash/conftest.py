@@ -1,6 +1,8 @@
 """A broker process that can be killed, and load on it from real idempotent clients."""
 
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -19,14 +21,21 @@ TOPIC = "crash"
 PARTITIONS = 4
 
 
+def free_port():
+    """Not one that the system gives to clients: between two brokers a client could connect to itself there."""
+    for port in random.SystemRandom().sample(range(20_000, 30_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
+
+
 class BrokerProcess:
     """`floe serve` on one folder, over its deaths."""
 
     def __init__(self, folder):
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.process = None
         self.log = (folder / "broker.log").open("ab")
 
