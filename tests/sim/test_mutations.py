@@ -19,6 +19,14 @@ PINNED = [
     ("acknowledge_before_upload", 14, AnomalyKind.MISSING_OBJECT),
     ("acknowledge_before_commit", 3, AnomalyKind.INCONSISTENT_OFFSET),
     ("acknowledge_before_commit", 10, AnomalyKind.LOST_WRITE),
+    ("no_sync_of_files", 6, AnomalyKind.LOST_WRITE),
+    ("no_sync_of_files", 7, AnomalyKind.MISSING_OBJECT),
+    ("no_sync_of_metadata", 2, AnomalyKind.LOST_WRITE),
+    ("no_sync_of_metadata", 5, AnomalyKind.STALE_LATEST),
+    ("no_sequence_check", 2, AnomalyKind.DUPLICATE),
+    ("no_sequence_check", 4, AnomalyKind.OFFSET_MISMATCH),
+    ("delete_without_asking_holders", 1, AnomalyKind.LOST_WRITE),
+    ("delete_without_asking_holders", 2, AnomalyKind.MISSING_OBJECT),
 ]
 
 
