@@ -22,7 +22,7 @@ PARTITIONS = 4
 
 
 def free_port():
-    """Not one that the system gives to clients: between two brokers a client could connect to itself there."""
+    """Not one that the system gives to clients, of which one could connect to itself while no broker runs."""
     for port in random.SystemRandom().sample(range(20_000, 30_000), 100):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))

@@ -96,9 +96,16 @@ MUTATIONS = {
 
 
 @pytest.fixture
-def mutate(monkeypatch):
-    """Break the broker by the name of a mutation."""
-    return lambda name: MUTATIONS[name](monkeypatch)
+def mutate():
+    """A block in which the broker is broken, by the name of a mutation."""
+
+    @contextlib.contextmanager
+    def broken(name):
+        with pytest.MonkeyPatch.context() as patch:
+            MUTATIONS[name](patch)
+            yield
+
+    return broken
 
 
 @pytest.fixture

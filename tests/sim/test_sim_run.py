@@ -12,9 +12,9 @@ def test_a_good_seed_prints_its_options_and_one_verdict(capsys):
 
 
 def test_a_bad_seed_prints_what_failed_and_how_to_replay_it(capsys, mutate, tmp_path):
-    mutate("delete_without_asking_holders")
     trace = tmp_path / "trace"
-    assert sim_run.main(["--seed", "14", "--seconds", "2", "--quiet", "--trace", str(trace)]) == 1
+    with mutate("delete_without_asking_holders"):
+        assert sim_run.main(["--seed", "14", "--seconds", "2", "--quiet", "--trace", str(trace)]) == 1
     output = capsys.readouterr().out
     assert "seed 14 FAILED" in output
     assert "REFERENCED OBJECT MISSING" in output
