@@ -9,6 +9,7 @@ gives up instead takes a new epoch, which is not affected.
 
 from collections import OrderedDict
 
+from floe.machines.producer_state import SEQUENCE_MAX
 from floe.model.coordinates import BatchEntry, EntryResult, ObjectCommit
 from floe.model.error_codes import ErrorCode
 from floe.model.ids import RangeId
@@ -36,12 +37,19 @@ class SequenceGaps:
         if batch.producer_id < 0:
             return
         producer = (range_id, batch.producer_id, batch.producer_epoch)
-        self._first.setdefault(producer, batch.base_sequence)
+        first = self._first.get(producer)
+        if first is None or _is_before(batch.base_sequence, first):
+            self._first[producer] = (
+                batch.base_sequence
+            )  # uploads overlap, so a later batch may be dropped first
         if len(self._first) > GAPS_MAX:
             self._first.popitem(last=False)
 
     def admits(self, entry: BatchEntry) -> bool:
-        """Whether an entry may be committed now; the one that was dropped closes its gap."""
+        """Whether an entry may be committed now; the one that was dropped closes its gap.
+
+        One from before the gap may: its upload took longer than that of the batch which was dropped.
+        """
         producer = (entry.range, entry.producer_id, entry.producer_epoch)
         first = self._first.get(producer)
         if first is None:
@@ -49,7 +57,12 @@ class SequenceGaps:
         if entry.base_sequence == first:
             del self._first[producer]
             return True
-        return False
+        return _is_before(entry.base_sequence, first)
+
+
+def _is_before(sequence: int, other: int) -> bool:
+    """Sequences wrap, and those under way at one time are close together."""
+    return 0 < (other - sequence) & SEQUENCE_MAX <= SEQUENCE_MAX >> 1
 
 
 def split(commit: ObjectCommit, gaps: SequenceGaps) -> tuple[ObjectCommit, list[bool]]:
