@@ -188,6 +188,27 @@ def test_a_process_dies_at_its_nth_port_call(loop):
     loop.reap(process)
 
 
+def test_a_frozen_process_goes_on_where_it_stopped(loop):
+    process = SimProcess("broker-1")
+    ticks: list[float] = []
+
+    async def body():
+        for _ in range(4):
+            ticks.append(loop.time() - 1000)
+            await asyncio.sleep(1)
+
+    async def main():
+        process.start(loop, body(), "body")
+        await asyncio.sleep(1.5)
+        process.freeze()
+        await asyncio.sleep(10)
+        loop.thaw(process)
+        await asyncio.sleep(10)
+
+    loop.run(main())
+    assert ticks == pytest.approx([0, 1, 11.5, 12.5])
+
+
 def test_executor_work_of_a_dead_process_never_runs(loop):
     process = SimProcess("broker-1")
     done: list[int] = []
