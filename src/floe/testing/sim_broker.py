@@ -23,6 +23,7 @@ from floe.testing.sim_process import SimProcess
 from floe.testing.sim_store import GatedStore, KeyValueDisk
 from floe.testing.sim_trace import Trace
 
+UNHEALTHY_SECONDS_MAX = 3.0  # until the orchestrator restarts it
 EPOCH_MS = 1_760_000_000_000  # wall clock at the start of every world
 
 
@@ -96,7 +97,8 @@ class BrokerBuilder:
 
     def _store(self, process: SimProcess) -> Store:
         if self._options.store == "local":
-            return LocalStore(self._key_values.open(process), self._options.vnodes)
+            kv = self._key_values.open(process, fails=self._sync_fails, failed=self._is_unhealthy)
+            return LocalStore(kv, self._options.vnodes)
         store = MemoryStore(
             disk=self._memory_disk,
             random=Random(self._rng.getrandbits(64)),  # noqa: S311
@@ -104,6 +106,15 @@ class BrokerBuilder:
         )
         store.faults = self._commit_fault
         return store
+
+    def _sync_fails(self) -> bool:
+        chance = 0.0 if self.is_healed else self._options.sync_fault_chance
+        return chance > 0 and self._rng.random() < chance
+
+    def _is_unhealthy(self, process: SimProcess) -> None:
+        """A broker that lost its metadata store says so in /healthz, and is restarted by whoever looks."""
+        seconds = self._rng.uniform(0, UNHEALTHY_SECONDS_MAX)
+        self._loop.kernel_later(seconds, process.kill, "unhealthy")
 
     def _commit_fault(self, vnode: VnodeId, _writes: "list[Write] | object") -> CommitFault | None:
         if self.is_healed or self._rng.random() >= self._options.commit_fault_chance:

@@ -43,6 +43,7 @@ class ClientEnv:
     host: str
     port: int
     request_seconds: float = 5.0  # a request unanswered for so long is given up with its connection
+    slowness: float = 1.0  # stretches the pauses of every client
     delete_records: Callable[[str, int, int], Awaitable[bool]] | None = None  # while the door has no such API
     topics: dict[str, TopicId] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)  # answers that no correct broker gives
@@ -187,6 +188,10 @@ class SimClient:
         except TimeoutError:
             self.drop_link()
             raise LinkLost("no answer in time") from None
+
+    async def pause(self, seconds: float) -> None:
+        """Between two operations; long during a lull."""
+        await asyncio.sleep(seconds * self.env.slowness)
 
     async def rest(self) -> None:
         await asyncio.sleep(self.rng.uniform(0, RETRY_SECONDS))

@@ -7,6 +7,7 @@ from random import Random
 from floe.model.error_codes import ErrorCode
 from floe.model.errors import Corrupt
 from floe.testing.sim_client import ClientEnv, LinkLost, SimClient
+from floe.testing.sim_fetch import FIRST_VERSION, FetchSession
 from floe.testing.sim_history import Bound, BoundKind, FinalLog, Outcome, Partition, Poll, Trim
 from floe.wire.batch import walk
 from floe.wire.kafka.apis import ApiKey
@@ -14,10 +15,7 @@ from floe.wire.kafka.messages import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
-    FetchPartition,
-    FetchRequest,
     FetchResponse,
-    FetchTopic,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
@@ -33,6 +31,11 @@ _TIMESTAMPS = {BoundKind.LATEST: LATEST, BoundKind.EARLIEST: EARLIEST}
 
 class SimReader(SimClient):
     """What consumers, probers and the final reading share."""
+
+    def __init__(self, env: ClientEnv, name: str, rng: Random) -> None:
+        super().__init__(env, name, rng)
+        self._session: FetchSession | None = None
+        self._partition_bytes = rng.choice((500, 20_000, 1_000_000))
 
     async def bound(self, partition: Partition, kind: BoundKind) -> int | None:
         """Ask for one end and record the answer; None when the broker refused."""
@@ -51,18 +54,20 @@ class SimReader(SimClient):
     async def fetch(
         self, positions: dict[Partition, int], *, wait_ms: int, max_bytes: int
     ) -> dict[Partition, PartitionData]:
-        """One fetch of all these partitions; raises `LinkLost`."""
-        topics: dict[str, FetchTopic] = {}
-        for (name, index), position in positions.items():
-            topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=self.env.topics[name]))
-            topic.partitions.append(
-                FetchPartition(partition=index, fetch_offset=position, partition_max_bytes=max_bytes)
-            )
-        message = FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=1, max_bytes=max_bytes, topics=list(topics.values())
-        )
-        answer = await self.ask(ApiKey.FETCH, message)
+        """One fetch of these partitions, of which a session answers those with news; raises `LinkLost`."""
+        if self._session is None:
+            wants = self.version(ApiKey.FETCH) >= FIRST_VERSION and self.rng.random() < 0.7
+            self._session = FetchSession(is_wanted=wants)
+        message = self._session.request(positions, self._partition_bytes, self.env.topics)
+        message.max_wait_ms, message.min_bytes, message.max_bytes = wait_ms, 1, max_bytes
+        try:
+            answer = await self.ask(ApiKey.FETCH, message)
+        except LinkLost:
+            self._session.reset()
+            raise
         assert isinstance(answer, FetchResponse)
+        if not self._session.answered(answer):
+            return {}
         return {
             (topic.topic or self.env.name_of(topic.topic_id), data.partition_index): data
             for topic in answer.responses
@@ -127,7 +132,7 @@ class SimConsumer(SimReader):
         if self.rng.random() < self._seek_chance:
             partition = self.rng.choice(list(self._positions))
             self._seek(partition, self.rng.randint(0, self._positions[partition]))
-        await asyncio.sleep(self.rng.uniform(0, 0.1))
+        await self.pause(self.rng.uniform(0, 0.1))
 
     def _seen(self, partition: Partition, position: int, data: PartitionData, started: float) -> None:
         records = self.values(partition, data, position)
@@ -179,7 +184,7 @@ class SimProber(SimReader):
                     await self.trim(partition, self.rng.randint(earliest, latest))
             except LinkLost:
                 pass
-            await asyncio.sleep(self.rng.uniform(0, 0.5))
+            await self.pause(self.rng.uniform(0, 0.5))
         self.close()
 
     async def trim(self, partition: Partition, before: int) -> None:

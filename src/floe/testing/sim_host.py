@@ -15,7 +15,7 @@ from floe.model.errors import FloeError
 from floe.server.errors import CannotStart
 from floe.testing.sim_loop import SimLoop
 from floe.testing.sim_network import SimNetwork
-from floe.testing.sim_process import SimProcess
+from floe.testing.sim_process import Killed, SimProcess
 from floe.testing.sim_trace import Trace
 
 FAILED_STARTS_MAX = 40  # one after the other
@@ -126,7 +126,7 @@ class BrokerHost:
         done, _ = await asyncio.wait(
             {stop, current.died}, timeout=STOP_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
         )
-        if stop in done and stop.exception() is not None:
+        if stop in done and not isinstance(stop.exception(), Killed | None):
             self.failed_stops.append(f"{current.process.name}: {stop.exception()!r}")
         current.process.kill("clean stop" if stop in done else "stop took too long")
 

@@ -166,6 +166,10 @@ class SimLoop(asyncio.BaseEventLoop):
         for key in [key for key in self._threads if key[0] is process]:
             del self._threads[key]
 
+    def thaw(self, process: SimProcess) -> None:
+        """Let a frozen process go on with what it missed."""
+        self._ready.extend(process.thaw())
+
     def kernel_soon(self, callback: Callable[..., object], *args: object) -> asyncio.Handle:
         """Schedule an event of the outside world: it belongs to no process."""
         return self.call_soon(callback, *args, context=_KERNEL)
@@ -321,7 +325,7 @@ def _note_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
     assert isinstance(loop, SimLoop)
     process = PROCESS.get()
     task = context.get("task") or context.get("future")
-    if isinstance(task, SimTask):
+    if isinstance(task, SimTask | SimFuture):
         process = task.process
     error = context.get("exception")
     if isinstance(error, Killed) or (process is not None and not process.is_alive):

@@ -14,7 +14,7 @@ from floe.testing.sim_trace import Trace
 
 CALLS_AHEAD_MAX = 60
 STEPS_AHEAD_MAX = 400
-OUTAGE_SECONDS_MAX = 4.0
+FREEZE_SECONDS_MAX = 8.0
 
 
 class Nemesis:
@@ -39,6 +39,7 @@ class Nemesis:
         self._objects = objects
         self._tasks: list[asyncio.Task[None]] = []
         self.counts: dict[str, int] = {}
+        self.slowness = 1.0  # stretches the time between faults
 
     def start(self) -> None:
         self._network.silence_chance = self._options.silence_chance
@@ -50,6 +51,7 @@ class Nemesis:
             ("silence", self._options.silence_interval, self._silence),
             ("outage", self._options.outage_interval, self._outage),
             ("clean stop", self._options.clean_stop_interval, self._clean_stop),
+            ("freeze", self._options.freeze_interval, self._freeze),
         ):
             if interval:
                 work = self._repeat(name, interval, action)
@@ -66,7 +68,7 @@ class Nemesis:
 
     async def _repeat(self, name: str, interval: float, action: Callable[[], object]) -> None:
         while True:
-            await asyncio.sleep(self._rng.expovariate(1 / interval))
+            await asyncio.sleep(self._rng.expovariate(1 / interval) * self.slowness)
             self._trace.add(f"nemesis {name}")
             self.counts[name] = self.counts.get(name, 0) + 1
             work = action()
@@ -89,6 +91,17 @@ class Nemesis:
     async def _clean_stop(self) -> None:
         await self._host.stop_cleanly()
 
+    async def _freeze(self) -> None:
+        """As SIGSTOP and, some time later, SIGCONT."""
+        if self._host.current is None:
+            return
+        process = self._host.current.process
+        process.freeze()
+        try:
+            await asyncio.sleep(self._rng.uniform(0.01, FREEZE_SECONDS_MAX))
+        finally:
+            self._loop.thaw(process)
+
     def _reset(self) -> None:
         connections = self._network.connections()
         if connections:
@@ -105,6 +118,6 @@ class Nemesis:
         usual = self._objects.faults
         self._objects.faults = replace(usual, lost=0.6, ambiguous=0.4, late=0.0)
         try:
-            await asyncio.sleep(self._rng.uniform(0.1, OUTAGE_SECONDS_MAX))
+            await asyncio.sleep(self._rng.uniform(0.1, self._options.outage_seconds))
         finally:
             self._objects.faults = usual

@@ -36,14 +36,18 @@ class SimOptions:
     disk_slow: bool
     disk_error_chance: float  # per call, files only
     commit_fault_chance: float
+    sync_fault_chance: float  # of the metadata's map, local store only
     power_cut_interval: float
     kill_at_call_interval: float
     kill_at_step_interval: float
     clean_stop_interval: float
+    freeze_interval: float
     reset_interval: float
     silence_interval: float
     silence_chance: float
     outage_interval: float
+    outage_seconds: float
+    lull_seconds: float  # of few operations and few faults, in the middle: buckets close, garbage goes
     clock_jump_ms: int
     churn_interval: float
 
@@ -97,14 +101,18 @@ def draw_options(seed: int, seconds: float = SECONDS_DEFAULT) -> SimOptions:
         disk_slow=rng.random() < 0.3,
         disk_error_chance=sometimes(0.3, 0.001, 0.02),
         commit_fault_chance=sometimes(0.3, 0.005, 0.03),
+        sync_fault_chance=sometimes(0.2, 0.001, 0.01),
         power_cut_interval=sometimes(0.6, 2, 15),
         kill_at_call_interval=sometimes(0.6, 2, 15),
         kill_at_step_interval=sometimes(0.6, 2, 15),
         clean_stop_interval=sometimes(0.3, 5, 20),
+        freeze_interval=sometimes(0.3, 3, 15),
         reset_interval=sometimes(0.5, 0.5, 5),
         silence_interval=sometimes(0.3, 3, 15),
         silence_chance=sometimes(0.4, 0.1, 1.0),
         outage_interval=sometimes(0.3, 5, 20),
-        clock_jump_ms=rng.choice((0, 0, 0, 2000, 60_000)),
+        outage_seconds=rng.choice((4.0, 4.0, 45.0)),
+        lull_seconds=rng.choice((0.0, 0.0, 400.0, 900.0)),
+        clock_jump_ms=rng.choice((0, 0, 0, 2000, 60_000, 600_000)),
         churn_interval=sometimes(0.3, 2, 8),
     )

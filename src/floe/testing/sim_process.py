@@ -31,6 +31,8 @@ class SimProcess:
         self.die_at_step: int | None = None
         self.die_at_call: int | None = None
         self.death_reason = ""
+        self.is_frozen = False
+        self._held: list[asyncio.Handle] = []  # steps that came up while frozen
         self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()  # filled in by the loop
         self._on_death: list[Callable[[], None]] = []
 
@@ -60,9 +62,22 @@ class SimProcess:
         for hook in hooks:
             hook()
 
-    def may_step(self) -> bool:
-        """Count one step of the event loop; False when the process is dead, or dies here."""
+    def freeze(self) -> None:
+        """As SIGSTOP: no step is taken until `thaw`; the world goes on."""
+        self.is_frozen = True
+
+    def thaw(self) -> list[asyncio.Handle]:
+        """Let the process go on; returns the steps that it missed, in order."""
+        self.is_frozen = False
+        held, self._held = self._held, []
+        return held
+
+    def may_step(self, step: asyncio.Handle) -> bool:
+        """Count one step of the event loop; False when the process is dead, dies here, or is frozen."""
         if not self.is_alive:
+            return False
+        if self.is_frozen:
+            self._held.append(step)
             return False
         self.steps += 1
         if self.steps == self.die_at_step:

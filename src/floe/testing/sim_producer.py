@@ -156,7 +156,7 @@ class SimProducer(SimClient):
             request, answer = pending.popleft()
             has_failed |= not self._settle(request, await self._answer_of(answer))
             if not has_failed and not self._is_stopping:
-                await asyncio.sleep(self.rng.expovariate(1 / self._load.pause))
+                await self.pause(self.rng.expovariate(1 / self._load.pause))
             if self.rng.random() < self._load.give_up_chance:
                 self._is_session_over = True
         if has_failed:

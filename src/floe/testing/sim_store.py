@@ -5,10 +5,11 @@ a key-value map that forgets unsynced writes. Both are reached through a gate th
 process and goes dead with it.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 
 from floe.metadata.store.port import Leadership, Store, Write
+from floe.model.errors import Unavailable
 from floe.model.ids import Term, VnodeId
 from floe.storage.kv.memory import MemoryKeyValue
 from floe.storage.kv.port import KeyValue, Pair
@@ -60,10 +61,20 @@ class GatedStore:
 class GatedKeyValue:
     """A key-value map, as one process reaches it; its files outlive the process."""
 
-    def __init__(self, inner: KeyValue, process: SimProcess, trace: Trace) -> None:
+    def __init__(
+        self,
+        inner: KeyValue,
+        process: SimProcess,
+        trace: Trace,
+        fails: Callable[[], bool],
+        failed: Callable[[SimProcess], None],
+    ) -> None:
         self._inner = inner
         self._process = process
         self._trace = trace
+        self._fails = fails
+        self._failed = failed
+        self._is_broken = False  # after a failed sync nothing is taken any more
 
     def get(self, key: bytes) -> bytes | None:
         return self._inner.get(key)
@@ -76,18 +87,30 @@ class GatedKeyValue:
 
     def write(self, writes: Sequence[Write]) -> None:
         self._process.enter("kv write")
+        self._check()
         self._trace.add(f"kv {self._process.name} write {len(writes)}")
         self._inner.write(writes)
 
     def sync(self) -> None:
         self._process.enter("kv sync")
+        self._check()
+        if self._fails():
+            self._trace.add(f"kv {self._process.name} sync fails")
+            self._is_broken = True
+            self._failed(self._process)
+        self._check()
         self._trace.add(f"kv {self._process.name} sync")
         self._inner.sync()
 
     def close(self) -> None:
         """As closing RocksDB does, this keeps what was written; the map itself serves the next owner."""
         self._process.enter("kv close")
-        self._inner.sync()
+        if not self._is_broken:
+            self._inner.sync()
+
+    def _check(self) -> None:
+        if self._is_broken:
+            raise Unavailable("simulated: the disk has failed a sync")
 
 
 class KeyValueDisk:
@@ -98,7 +121,9 @@ class KeyValueDisk:
         self._trace = trace
         self._map = MemoryKeyValue()
 
-    def open(self, process: SimProcess) -> GatedKeyValue:
+    def open(
+        self, process: SimProcess, *, fails: Callable[[], bool], failed: Callable[[SimProcess], None]
+    ) -> GatedKeyValue:
         """Nothing unsynced survives the process for sure, and nothing is torn: a prefix stays."""
         owned = self._map
 
@@ -108,4 +133,4 @@ class KeyValueDisk:
             self._map = owned.crash(keep)
 
         process.when_killed(crash)
-        return GatedKeyValue(owned, process, self._trace)
+        return GatedKeyValue(owned, process, self._trace, fails, failed)

@@ -17,10 +17,11 @@ T = TypeVar("T")
 
 
 class SimFuture(asyncio.Future[T]):
-    """A future that hashes by its number."""
+    """A future that hashes by its number and knows its process."""
 
     def __init__(self, *, loop: asyncio.AbstractEventLoop, number: int) -> None:
         self.number = number
+        self.process = PROCESS.get()
         super().__init__(loop=loop)
 
     @override
@@ -64,7 +65,7 @@ class SimHandle(asyncio.Handle):
     @override
     def _run(self) -> None:
         process = self._context.get(PROCESS)
-        if process is None or process.may_step():
+        if process is None or process.may_step(self):
             super()._run()
 
 
@@ -82,7 +83,7 @@ class SimTimer(asyncio.TimerHandle):
     @override
     def _run(self) -> None:
         process = self._context.get(PROCESS)
-        if process is None or process.may_step():
+        if process is None or process.may_step(self):
             super()._run()
 
 

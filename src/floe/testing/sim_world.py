@@ -37,6 +37,7 @@ QUIET_SECONDS_MAX = 600.0  # for everything to finish once faults have stopped
 GARBAGE_SECONDS_MIN = 15 * 60.0  # buckets are closed and judged, grace periods end
 GARBAGE_SECONDS_MAX = 2 * 3600.0  # and at the end of this nothing unreferenced may be left
 GARBAGE_SECONDS_STEP = 5 * 60.0
+CLIENT_SLOWNESS, NEMESIS_SLOWNESS = 150.0, 8.0  # during a lull
 ROWS_BYTES = 1 << 30
 
 
@@ -103,7 +104,8 @@ class World:
         return Random(f"{self.seed} {name}")  # noqa: S311
 
     def run(self) -> Verdict:
-        limit = self.options.seconds + 6 * QUIET_SECONDS_MAX + GARBAGE_SECONDS_MAX
+        busy = 2 * self.options.seconds + self.options.lull_seconds
+        limit = busy + 6 * QUIET_SECONDS_MAX + GARBAGE_SECONDS_MAX
         problems: list[str] = []
         try:
             with collected_logs(self._logged):
@@ -165,6 +167,8 @@ class World:
         tasks = [self.loop.create_task(client.run(), name=f"client {n}") for n, client in enumerate(clients)]
         self.nemesis.start()
         await asyncio.sleep(self.options.seconds)
+        if self.options.lull_seconds:
+            await self._lull()
         await self.nemesis.stop()
         self.builder.heal()
         self.links = LinkConditions()
@@ -177,6 +181,14 @@ class World:
         for task in late:
             self.env.problem(f"{task.get_name()} has not finished {QUIET_SECONDS_MAX} s after the last fault")
             task.cancel()
+
+    async def _lull(self) -> None:
+        """Time in which little happens but what the broker does by itself; then all is busy again."""
+        self.trace.add("lull")
+        self.env.slowness, self.nemesis.slowness = CLIENT_SLOWNESS, NEMESIS_SLOWNESS
+        await asyncio.sleep(self.options.lull_seconds)
+        self.env.slowness, self.nemesis.slowness = 1.0, 1.0
+        await asyncio.sleep(self.options.seconds / 2)
 
     def _clients(self) -> "list[SimProducer | SimConsumer | SimProber | Churn]":
         options, env, rng = self.options, self.env, self.rng
